@@ -3,10 +3,10 @@
 //! Rows 1 to 4 of the speed table: a hot key by name, a hot key by handle, a refusal with its wait, and
 //! a million keys. All subjects check the same three limits, and refuse only in row 3.
 //!
-//! - `tollgate` charges requests when they are sent, as OpenAI does.
-//! - `tollgate_held` holds the tokens until the request is settled, which takes the lock and reads the
+//! - `paceline` charges requests when they are sent, as OpenAI does.
+//! - `paceline_held` holds the tokens until the request is settled, which takes the lock and reads the
 //!   clock a second time. Compare it with `mutex_hashmap_settled`.
-//! - `tollgate_observed` has a key whose responses stated the remaining quota.
+//! - `paceline_observed` has a key whose responses stated the remaining quota.
 //! - `_kept` is a limiter whose changes are tracked for a store.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -17,9 +17,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use paceline::limiter::{KeyHandle, Limiter};
+use paceline::quota::{Algorithm, Cost, Quota};
 use peers::{Governor, GovernorDirect, Map};
-use tollgate::limiter::{KeyHandle, Limiter};
-use tollgate::quota::{Algorithm, Cost, Quota};
 
 criterion_group!(benches, by_name, two_threads, by_handle, refusal, million_keys);
 criterion_main!(benches);
@@ -43,7 +43,7 @@ fn take_and_settle(limiter: &Limiter, key: &str, cost: &Cost) {
 
 /// Returns a limiter that charges requests when they are sent, as OpenAI does. Settling does no work.
 fn charging_at_send(quota: Quota) -> Limiter {
-    let builder = Limiter::builder().provider(tollgate::provider::OPENAI);
+    let builder = Limiter::builder().provider(paceline::provider::OPENAI);
     builder.quota("*", quota).build().expect("a valid quota")
 }
 
@@ -54,7 +54,7 @@ fn observed() -> Limiter {
     let left = http::HeaderValue::from_static("5000000000");
     headers.insert("x-ratelimit-remaining-requests", left);
     let permit = limiter.try_acquire(KEY, &Cost::new()).expect("an ample quota");
-    permit.observe(&tollgate::provider::OPENAI.limits(&headers));
+    permit.observe(&paceline::provider::OPENAI.limits(&headers));
     drop(permit);
     limiter
 }
@@ -69,19 +69,19 @@ fn by_name(c: &mut Criterion) {
     let cost = Cost::new().tokens(TOKENS);
     let mut group = c.benchmark_group("1_hot_key_by_name");
     let ours = charging_at_send(ample_quota());
-    group.bench_function("tollgate", |b| b.iter(|| take_and_settle(&ours, KEY, &cost)));
+    group.bench_function("paceline", |b| b.iter(|| take_and_settle(&ours, KEY, &cost)));
     let seen = observed();
-    group.bench_function("tollgate_observed", |b| b.iter(|| take_and_settle(&seen, KEY, &cost)));
+    group.bench_function("paceline_observed", |b| b.iter(|| take_and_settle(&seen, KEY, &cost)));
     let stored = tracked(charging_at_send(ample_quota()));
-    group.bench_function("tollgate_kept", |b| b.iter(|| take_and_settle(&stored, KEY, &cost)));
+    group.bench_function("paceline_kept", |b| b.iter(|| take_and_settle(&stored, KEY, &cost)));
     let map = Map::new(3e9);
     group.bench_function("mutex_hashmap", |b| b.iter(|| map.take(black_box(KEY), 50.0)));
     let governor = Governor::new(u32::MAX);
     group.bench_function("governor_keyed_x3", |b| b.iter(|| governor.take(black_box(KEY), 50)));
     let held = limiter(ample_quota());
-    group.bench_function("tollgate_held", |b| b.iter(|| take_and_settle(&held, KEY, &cost)));
+    group.bench_function("paceline_held", |b| b.iter(|| take_and_settle(&held, KEY, &cost)));
     let stored = tracked(limiter(ample_quota()));
-    group.bench_function("tollgate_held_kept", |b| {
+    group.bench_function("paceline_held_kept", |b| {
         b.iter(|| take_and_settle(&stored, KEY, &cost));
     });
     group.bench_function("mutex_hashmap_settled", |b| {
@@ -99,7 +99,7 @@ fn two_threads(c: &mut Criterion) {
     let mut group = c.benchmark_group("1_same_key_two_threads");
     let cost = Cost::new().tokens(TOKENS);
     let ours = charging_at_send(ample_quota());
-    group.bench_function("tollgate", |b| {
+    group.bench_function("paceline", |b| {
         b.iter_custom(|n| on_two_threads(n, &|| take_and_settle(&ours, KEY, &cost)));
     });
     let map = Map::new(3e9);
@@ -115,7 +115,7 @@ fn two_threads(c: &mut Criterion) {
         b.iter_custom(|n| on_two_threads(n, &|| governor.take(black_box(KEY), 50)));
     });
     let held = limiter(ample_quota());
-    group.bench_function("tollgate_held", |b| {
+    group.bench_function("paceline_held", |b| {
         b.iter_custom(|n| on_two_threads(n, &|| take_and_settle(&held, KEY, &cost)));
     });
     group.finish();
@@ -125,13 +125,13 @@ fn by_handle(c: &mut Criterion) {
     let cost = Cost::new().tokens(TOKENS);
     let mut group = c.benchmark_group("2_handle");
     let handle: KeyHandle = charging_at_send(ample_quota()).key(KEY).expect("a glob matches");
-    group.bench_function("tollgate", |b| {
+    group.bench_function("paceline", |b| {
         b.iter(|| handle.try_acquire(&cost).expect("an ample quota").settle(&cost));
     });
     let governor = GovernorDirect::new(u32::MAX);
     group.bench_function("governor_direct_x3", |b| b.iter(|| governor.take(50)));
     let held: KeyHandle = limiter(ample_quota()).key(KEY).expect("a glob matches");
-    group.bench_function("tollgate_held", |b| {
+    group.bench_function("paceline_held", |b| {
         b.iter(|| held.try_acquire(&cost).expect("an ample quota").settle(&cost));
     });
     group.finish();
@@ -142,7 +142,7 @@ fn refusal(c: &mut Criterion) {
     let mut group = c.benchmark_group("3_refusal_with_retry_after");
     let ours = charging_at_send(Quota::new().rpm(500).tpm(TOKENS).rpd(10_000));
     drop(ours.try_acquire(KEY, &cost));
-    group.bench_function("tollgate", |b| {
+    group.bench_function("paceline", |b| {
         b.iter(|| ours.try_acquire(black_box(KEY), &cost).expect_err("used up").retry_after());
     });
     let governor = Governor::new(1);
@@ -164,9 +164,9 @@ fn million_keys(c: &mut Criterion) {
     group.sample_size(10);
     {
         let ours = charging_at_send(ample_quota());
-        let filled = fill("tollgate", &keys, |key| take_and_settle(&ours, key, &cost));
+        let filled = fill("paceline", &keys, |key| take_and_settle(&ours, key, &cost));
         let mut next = order.iter().cycle();
-        group.bench_function("tollgate", |b| {
+        group.bench_function("paceline", |b| {
             b.iter(|| take_and_settle(&ours, next.next().expect("cycles"), &cost));
         });
         black_box(filled);

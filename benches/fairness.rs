@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use paceline::limiter::{Limiter, Priority, TokioClock, WaitPolicy};
+use paceline::quota::{Algorithm, Cost, Quota};
 use queue::{KEY, Times};
-use tollgate::limiter::{Limiter, Priority, TokioClock, WaitPolicy};
-use tollgate::quota::{Algorithm, Cost, Quota};
 
 fn main() {
     let mut runtime = tokio::runtime::Builder::new_current_thread();

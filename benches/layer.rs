@@ -4,9 +4,9 @@
 //! Row 5 of the speed table. All times include the bare service; subtract `bare` of the same group to get
 //! the time of a layer.
 //!
-//! - `tollgate` checks RPM, TPM and RPD limits in one decision, and charges requests when they are sent,
+//! - `paceline` checks RPM, TPM and RPD limits in one decision, and charges requests when they are sent,
 //!   as OpenAI does.
-//! - `tollgate_held` settles by the response, which takes the lock and reads the clock a second time.
+//! - `paceline_held` settles by the response, which takes the lock and reads the clock a second time.
 //! - tower_governor and `RateLimit` count only requests.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -28,12 +28,12 @@ use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
 use http::{HeaderName, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use layers::{MapService, tower_governor, tower_governor_headers};
+use paceline::Limiter;
+use paceline::middleware::respond::Scope;
+use paceline::middleware::{Classified, RateLimitLayer};
+use paceline::provider::{COMPATIBLE_USAGE, OPENAI, Profile, Scanner};
+use paceline::quota::{Cost, Quota};
 use tokio::runtime::Runtime;
-use tollgate::Limiter;
-use tollgate::middleware::respond::Scope;
-use tollgate::middleware::{Classified, RateLimitLayer};
-use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile, Scanner};
-use tollgate::quota::{Cost, Quota};
 use tower::buffer::Buffer;
 use tower::limit::RateLimit;
 use tower::limit::rate::Rate;
@@ -56,9 +56,9 @@ fn closures(c: &mut Criterion) {
     let echo = || tower::service_fn(|tokens: u64| ready(Ok::<_, Infallible>(tokens)));
     let tokens = || black_box(50_u64);
     drive(&mut group, "bare", echo(), tokens);
-    drive(&mut group, "tollgate", by_tokens(OPENAI).layer(echo()), tokens);
-    drive(&mut group, "tollgate_gated", by_tokens(OPENAI).key(KEY).layer(echo()), tokens);
-    drive(&mut group, "tollgate_held", by_tokens(COMPATIBLE_USAGE).layer(echo()), tokens);
+    drive(&mut group, "paceline", by_tokens(OPENAI).layer(echo()), tokens);
+    drive(&mut group, "paceline_gated", by_tokens(OPENAI).key(KEY).layer(echo()), tokens);
+    drive(&mut group, "paceline_held", by_tokens(COMPATIBLE_USAGE).layer(echo()), tokens);
     drive(&mut group, "mutex_hashmap", MapService::new(echo(), 3e9, KEY, false), tokens);
     drive(&mut group, "mutex_hashmap_settled", MapService::new(echo(), 3e9, KEY, true), tokens);
     let runtime = runtime();
@@ -80,7 +80,7 @@ fn by_header(c: &mut Criterion) {
     let request = || black_box(&request).clone();
     let layer = tenants(ample_limiter(OPENAI));
     drive(&mut group, "bare", empty_answers(), request);
-    drive(&mut group, "tollgate", layer.layer(empty_answers()), request);
+    drive(&mut group, "paceline", layer.layer(empty_answers()), request);
     drive(&mut group, "tower_governor", tower_governor(empty_answers(), true), request);
     let with_headers = tower_governor_headers(empty_answers(), true);
     drive(&mut group, "tower_governor_headers", with_headers, request);
@@ -103,7 +103,7 @@ fn chats(c: &mut Criterion) {
         })
     };
     drive(&mut group, "bare", drained(answer()), request);
-    for (name, profile) in [("tollgate", OPENAI), ("tollgate_held", COMPATIBLE_USAGE)] {
+    for (name, profile) in [("paceline", OPENAI), ("paceline_held", COMPATIBLE_USAGE)] {
         let layer = RateLimitLayer::new(ample_limiter(profile)).provider(profile);
         drive(&mut group, name, drained(layer.layer(answer())), request);
     }
@@ -127,10 +127,10 @@ fn refusals(c: &mut Criterion) {
     let request = || black_box(&request).clone();
     let once = || limiter(OPENAI, Quota::new().rpd(1).rpm(500).tpm(30_000));
     let rejecting = || tenants(once()).reject().layer(empty_answers());
-    refuse(&mut group, "tollgate_error", rejecting(), request, Result::is_err);
+    refuse(&mut group, "paceline_error", rejecting(), request, Result::is_err);
     let by_header = Scope::header(HeaderName::from_static("x-tenant")).plain();
     let answering = RateLimitLayer::new(once()).respond().scope(by_header).layer(empty_answers());
-    refuse(&mut group, "tollgate_429", answering, request, is_429);
+    refuse(&mut group, "paceline_429", answering, request, is_429);
     refuse(
         &mut group,
         "tower_governor_429",
@@ -151,7 +151,7 @@ fn ample_limiter(profile: Profile) -> Limiter {
 }
 
 fn limiter(profile: Profile, quota: Quota) -> Limiter {
-    let quota = quota.with_algorithm(tollgate::quota::Algorithm::TokenBucket);
+    let quota = quota.with_algorithm(paceline::quota::Algorithm::TokenBucket);
     Limiter::builder().provider(profile).quota("*", quota).build().expect("a valid quota")
 }
 

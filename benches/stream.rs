@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use paceline::provider::{Profile, Scanner};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use tollgate::provider::{Profile, Scanner};
 
 struct Body {
     name: &'static str,

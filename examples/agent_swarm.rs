@@ -12,7 +12,7 @@
 //! - independent: an agent detects the others only by its own 429 responses;
 //! - on a bus: a 429 response to one agent reduces and pauses all of them;
 //! - fixed shares: each agent has a fiftieth of the limit. This needs no bus and causes no 429 response,
-//!   but an agent can't use the unused share of another. (`tollgate::cluster::Shared` is a limit that
+//!   but an agent can't use the unused share of another. (`paceline::cluster::Shared` is a limit that
 //!   all agents share.)
 //!
 //! The time is virtual, so that minutes pass immediately. With a real bus the time is real, and there are
@@ -24,12 +24,12 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use futures_util::{TryStreamExt, stream};
+use paceline::Timestamp;
+use paceline::cluster::{Agent, Bus, LocalBus};
+use paceline::limiter::{AcquireError, Limiter, Permit, RateLimited, TokioClock};
+use paceline::quota::{Cost, Dimension, Quota};
+use paceline_simulate::{LimitAlgorithm, Provider, Settings};
 use parking_lot::Mutex;
-use tollgate::Timestamp;
-use tollgate::cluster::{Agent, Bus, LocalBus};
-use tollgate::limiter::{AcquireError, Limiter, Permit, RateLimited, TokioClock};
-use tollgate::quota::{Cost, Dimension, Quota};
-use tollgate_simulate::{LimitAlgorithm, Provider, Settings};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -196,9 +196,9 @@ impl Model {
 fn connect(kind: &str, url: &str) -> Result<Arc<dyn Bus>, Error> {
     match (kind, url) {
         #[cfg(feature = "redis")]
-        ("--redis", url) => Ok(Arc::new(tollgate::cluster::RedisBus::connect(url)?)),
+        ("--redis", url) => Ok(Arc::new(paceline::cluster::RedisBus::connect(url)?)),
         #[cfg(feature = "nats")]
-        ("--nats", url) => Ok(Arc::new(tollgate::cluster::NatsBus::connect(url)?)),
+        ("--nats", url) => Ok(Arc::new(paceline::cluster::NatsBus::connect(url)?)),
         (kind, _) => {
             Err(format!("{kind}: unknown bus; use --redis or --nats with its feature enabled")
                 .into())
@@ -220,7 +220,7 @@ const ACCOUNT: u64 = 1_200;
 
 const MODEL: &str = "gpt-4o";
 
-const BUCKET: tollgate::quota::Algorithm = tollgate::quota::Algorithm::TokenBucket;
+const BUCKET: paceline::quota::Algorithm = paceline::quota::Algorithm::TokenBucket;
 
 const REQUEST: &[u8] =
     br#"{"model": "gpt-4o", "max_tokens": 50, "messages": [{"role": "user", "content": "Go on"}]}"#;

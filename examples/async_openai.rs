@@ -22,11 +22,11 @@ use async_openai::types::chat::{
 };
 use futures_util::TryStreamExt;
 use futures_util::future::{try_join, try_join_all};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Dimension, Limit, Quota};
-use tollgate_simulate::{Settings, SimulatedServer};
+use paceline::limiter::Limiter;
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::OPENAI;
+use paceline::quota::{Dimension, Limit, Quota};
+use paceline_simulate::{Settings, SimulatedServer};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -19,11 +19,11 @@ use std::net::SocketAddr;
 use axum::http::header::CONTENT_LENGTH;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use tollgate::RateLimitLayer;
-use tollgate::limiter::{BuildError, Limiter};
-use tollgate::middleware::ActualCost;
-use tollgate::middleware::respond::{Head, Scope};
-use tollgate::quota::{Cost, Margin, Quota};
+use paceline::RateLimitLayer;
+use paceline::limiter::{BuildError, Limiter};
+use paceline::middleware::ActualCost;
+use paceline::middleware::respond::{Head, Scope};
+use paceline::quota::{Cost, Margin, Quota};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

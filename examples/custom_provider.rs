@@ -5,12 +5,12 @@
 //! cargo run --example custom_provider
 //! ```
 
-use tollgate::Limiter;
-use tollgate::provider::{
+use paceline::Limiter;
+use paceline::provider::{
     Api, Charge, DefaultQuota, ErrorRules, LimitHeader, LimitHeaders, LimitWindow, Profile,
     ResponseField, Rules, Scanner, TokenCount,
 };
-use tollgate::quota::{Algorithm, Dimension};
+use paceline::quota::{Algorithm, Dimension};
 
 const ACME: Rules = Rules::new("acme")
     .urls(&["api.acme.example"])

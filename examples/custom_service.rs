@@ -11,9 +11,9 @@
 
 use std::convert::Infallible;
 
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
-use tollgate::quota::{Cost, Dimension, Limit, Quota};
+use paceline::limiter::Limiter;
+use paceline::middleware::{Classified, RateLimitError, RateLimitLayer};
+use paceline::quota::{Cost, Dimension, Limit, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 #[derive(Debug, Clone)]

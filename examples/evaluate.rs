@@ -11,11 +11,11 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
+use paceline::limiter::{Limiter, TokioClock};
+use paceline::provider::OPENAI;
+use paceline::quota::{Cost, Quota};
+use paceline_simulate::{LimitAlgorithm, Provider, ReplyBody, Settings};
 use parking_lot::Mutex;
-use tollgate::limiter::{Limiter, TokioClock};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Cost, Quota};
-use tollgate_simulate::{LimitAlgorithm, Provider, ReplyBody, Settings};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -16,11 +16,11 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Dimension, Limit, Quota};
-use tollgate_simulate::{Settings, SimulatedServer};
+use paceline::limiter::Limiter;
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::OPENAI;
+use paceline::quota::{Dimension, Limit, Quota};
+use paceline_simulate::{Settings, SimulatedServer};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;

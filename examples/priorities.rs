@@ -16,8 +16,8 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use tollgate::limiter::{AcquireError, Limiter, Priority, TokioClock, WaitPolicy};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
+use paceline::limiter::{AcquireError, Limiter, Priority, TokioClock, WaitPolicy};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

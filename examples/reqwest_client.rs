@@ -9,11 +9,11 @@
 //! OpenAI's first tier for gpt-4o (500 requests and 30,000 tokens per minute). The requests need 30,140
 //! tokens, so the last one waits a little. For OpenAI itself only the URL and a header change.
 
+use paceline::limiter::Limiter;
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::OPENAI;
+use paceline_simulate::{Settings, SimulatedServer};
 use tokio::task::JoinSet;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
-use tollgate_simulate::{Settings, SimulatedServer};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;

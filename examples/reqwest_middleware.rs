@@ -12,15 +12,15 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use paceline::limiter::{BuildError, Limiter};
+use paceline::provider::OPENAI;
+use paceline::quota::{Dimension, Limit, Quota};
+use paceline::{RateLimitLayer, middleware::Journey};
+use paceline_simulate::{Fault, FaultKind, Settings, SimulatedServer};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_tracing::TracingMiddleware;
-use tollgate::limiter::{BuildError, Limiter};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Dimension, Limit, Quota};
-use tollgate::{RateLimitLayer, middleware::Journey};
-use tollgate_simulate::{Fault, FaultKind, Settings, SimulatedServer};
 use tracing_subscriber::fmt::format::FmtSpan;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -98,7 +98,7 @@ if ! command -v valgrind >/dev/null; then
   echo "instructions: valgrind is not installed; install it with 'apt-get install valgrind'" >&2
   exit 1
 fi
-cargo build --locked --profile bench --package tollgate-instructions --target-dir "$target"
+cargo build --locked --profile bench --package paceline-instructions --target-dir "$target"
 count library
 count rate
 if [ "${1:-}" = --accept ]; then accept; else check; fi

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-TOLLGATE, PICTURES = (Path(argument).resolve() for argument in sys.argv[1:])
+PACELINE, PICTURES = (Path(argument).resolve() for argument in sys.argv[1:])
 REPOSITORY = Path(__file__).resolve().parent.parent
 CHROMIUM = [
     "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic",
@@ -49,10 +49,10 @@ def main():
 
 def batch(folder):
     """Creates a picture of a batch run: its progress line half-way, and its report."""
-    command = "tollgate batch examples/requests.jsonl --simulate -o out.jsonl"
+    command = "paceline batch examples/requests.jsonl --simulate -o out.jsonl"
     (folder / "examples").symlink_to(REPOSITORY / "examples")
-    tmux = ["tmux", "-L", f"tollgate-pictures-{os.getpid()}"]
-    environment = {**os.environ, "PATH": f"{TOLLGATE.parent}:{os.environ['PATH']}",
+    tmux = ["tmux", "-L", f"paceline-pictures-{os.getpid()}"]
+    environment = {**os.environ, "PATH": f"{PACELINE.parent}:{os.environ['PATH']}",
                    "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
     done = folder / "done"
     subprocess.run([*tmux, "new-session", "-d", "-x", "136", "-y", "24",
@@ -82,7 +82,7 @@ def live(folder):
     """Creates a picture of the live page of a server under load."""
     provider = Server("simulate", "--listen", "127.0.0.1:0", "--rpm", "2000", "--tpm", "2000000",
                       "--itpm", "400000", "--otpm", "80000", folder=folder)
-    config = folder / "tollgate.yaml"
+    config = folder / "paceline.yaml"
     config.write_text(CONFIG.format(provider=provider.url))
     server = Server("serve", "--config", str(config), "--port", "0", folder=folder)
     stop = threading.Event()
@@ -116,11 +116,11 @@ def call(url, client, stop):
 
 
 class Server:
-    """A `tollgate` process that listens on a free port."""
+    """A `paceline` process that listens on a free port."""
 
     def __init__(self, *arguments, folder):
         environment = {**os.environ, "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
-        self.process = subprocess.Popen([TOLLGATE, *arguments], stdout=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen([PACELINE, *arguments], stdout=subprocess.PIPE, text=True,
                                         stderr=subprocess.DEVNULL, env=environment)
         self.url = self.process.stdout.readline().removeprefix("listening on ").strip()
 

@@ -6,5 +6,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 for tool in tmux chromium chromedriver python3; do
   command -v "$tool" >/dev/null || { echo "scripts/pictures.sh: $tool is not installed" >&2; exit 2; }
 done
-cargo build -p tollgate-cli
-exec python3 scripts/pictures.py "${CARGO_TARGET_DIR:-target}/debug/tollgate" docs/pictures
+cargo build -p paceline-cli
+exec python3 scripts/pictures.py "${CARGO_TARGET_DIR:-target}/debug/paceline" docs/pictures

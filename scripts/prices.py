@@ -41,7 +41,7 @@ FACTORS = ["fast", "us"]
 
 
 def kept(row):
-    """Returns the fields that tollgate reads: prices, also of long prompts and of service tiers, and bounds."""
+    """Returns the fields that paceline reads: prices, also of long prompts and of service tiers, and bounds."""
     fields = {field: row[field] for field in row if PRICE.fullmatch(field) or field in BOUNDS}
     factors = row.get("provider_specific_entry", {})
     factors = {mode: factors[mode] for mode in FACTORS if mode in factors}
@@ -49,7 +49,7 @@ def kept(row):
 
 
 def rows(table):
-    """Yields the models that are priced by token, each with the fields that tollgate reads."""
+    """Yields the models that are priced by token, each with the fields that paceline reads."""
     for model, row in sorted(table.items()):
         is_priced = "input_cost_per_token" in row and row.get("mode") in MODES
         # Prices of single regions and deployment types have further parts in their names.

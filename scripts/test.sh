@@ -3,13 +3,13 @@
 # Needs cargo; installs missing tools, and changes no installed ones.
 #
 # Long runs (property tests, soaks, kill and fault matrices, traces, every SDK, models) have a short
-# form; `--full` runs them in full (`TOLLGATE_FULL=1`).
+# form; `--full` runs them in full (`PACELINE_FULL=1`).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for argument in "$@"; do
   case $argument in
-    --full) export TOLLGATE_FULL=1 ;;
+    --full) export PACELINE_FULL=1 ;;
     *)
       echo "scripts/test.sh: unknown argument: $argument; usage: scripts/test.sh [--full]" >&2
       exit 2
@@ -90,8 +90,8 @@ packages
 
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
-data TOLLGATE_CORPUS corpus
-data TOLLGATE_TRACES traces
+data PACELINE_CORPUS corpus
+data PACELINE_TRACES traces
 
 # Each feature must build by itself (the other features are implied by these), and each package with its
 # default features.
@@ -100,7 +100,7 @@ check_features() {
   for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
     step cargo check --quiet --no-default-features --features "$feature"
   done
-  for package in tollgate-simulate tollgate-serve tollgate-cli; do
+  for package in paceline-simulate paceline-serve paceline-cli; do
     step cargo check --quiet --package "$package"
   done
 }

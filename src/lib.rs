@@ -7,7 +7,7 @@
 //!
 #![cfg_attr(feature = "reqwest", doc = "```no_run")]
 #![cfg_attr(not(feature = "reqwest"), doc = "```ignore")]
-//! use tollgate::{Limiter, Quota, RateLimitLayer, provider::OPENAI};
+//! use paceline::{Limiter, Quota, RateLimitLayer, provider::OPENAI};
 //! use tower::{Layer, ServiceExt};
 //!
 //! # async fn example(api_key: &str) -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,7 @@
 //! A program without a Tower service calls the [`Limiter`] itself:
 //!
 //! ```
-//! use tollgate::{Cost, Limiter, Quota};
+//! use paceline::{Cost, Limiter, Quota};
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
 //! # runtime.block_on(async {
@@ -112,8 +112,8 @@
 //! program that uses rustls with another provider must then install that one as the default of the process,
 //! since rustls doesn't choose between two.
 //!
-//! The command, the server and the simulated provider are separate packages: `tollgate-cli`,
-//! `tollgate-serve` and `tollgate-simulate`.
+//! The command, the server and the simulated provider are separate packages: `paceline-cli`,
+//! `paceline-serve` and `paceline-simulate`.
 
 extern crate alloc;
 

@@ -14,8 +14,8 @@ use crate::timestamp::Timestamp;
 ///
 /// ```
 /// use http::{HeaderMap, StatusCode};
-/// use tollgate::Timestamp;
-/// use tollgate::provider::{OPENAI, RefusalKind};
+/// use paceline::Timestamp;
+/// use paceline::provider::{OPENAI, RefusalKind};
 ///
 /// let body = br#"{"error": {"message": "Request too large for gpt-4o on tokens per min (TPM): Limit 30000,
 ///     Requested 41210.", "type": "tokens", "code": "rate_limit_exceeded"}}"#;

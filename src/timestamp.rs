@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::Timestamp;
+/// use paceline::Timestamp;
 ///
 /// let start = Timestamp::from_unix_secs(1_767_225_600);
 /// let end = start + Duration::from_millis(1_500);

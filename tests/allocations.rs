@@ -22,11 +22,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::Full;
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::middleware::{Classified, RateLimitLayer, ResponseBody};
+use paceline::provider::{COMPATIBLE, OPENAI, Profile, Scanner};
+use paceline::quota::{Algorithm, Cost, Quota};
 use parking_lot::Mutex;
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::middleware::{Classified, RateLimitLayer, ResponseBody};
-use tollgate::provider::{COMPATIBLE, OPENAI, Profile, Scanner};
-use tollgate::quota::{Algorithm, Cost, Quota};
 use tower::util::ServiceFn;
 use tower::{Layer, Service, service_fn};
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use paceline::Limiter;
+use paceline::cluster::Shared;
+use paceline::limiter::{Priority, WaitPolicy};
+use paceline::quota::{Cost, Dimension, Limit, Margin, Quota, Window};
+use paceline_testing::servers::Redis;
 use tokio::task::JoinSet;
-use tollgate::Limiter;
-use tollgate::cluster::Shared;
-use tollgate::limiter::{Priority, WaitPolicy};
-use tollgate::quota::{Cost, Dimension, Limit, Margin, Quota, Window};
-use tollgate_testing::servers::Redis;
 
 use super::matrix::StartMember;
 

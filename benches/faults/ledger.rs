@@ -1,4 +1,4 @@
-//! The record of all grants, and the number of those that exceed the limit. Doesn't use tollgate's code.
+//! The record of all grants, and the number of those that exceed the limit. Doesn't use paceline's code.
 
 /// A grant as a member reports it, in nanoseconds since the Unix epoch.
 #[derive(Debug, Clone)]

@@ -73,6 +73,6 @@ fn start_member(spec: &str) -> Command {
 }
 
 /// The environment variable with the settings of a member process.
-const MEMBER: &str = "TOLLGATE_FAULTS_MEMBER";
+const MEMBER: &str = "PACELINE_FAULTS_MEMBER";
 
 const DURATION: Duration = Duration::from_secs(600);

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tollgate_testing::process::ChildGuard;
-use tollgate_testing::servers::Redis;
+use paceline_testing::process::ChildGuard;
+use paceline_testing::servers::Redis;
 
 use super::ledger::{Grant, Pause, Promise, excess};
 use super::member::{MAX_COST, now, used};

@@ -3,9 +3,9 @@
 use std::io::{BufRead, Write};
 use std::time::{Duration, SystemTime};
 
-use tollgate::Limiter;
-use tollgate::cluster::{OnFailure, Shared, SharingMode};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
+use paceline::Limiter;
+use paceline::cluster::{OnFailure, Shared, SharingMode};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 /// Runs until standard input is closed. `spec` is the URL, the mode, the algorithm, the amount, the number of
 /// clients, the lifetime of reservations in seconds and a seed, with spaces in between. One more client has a request in flight for seconds.

@@ -17,12 +17,12 @@ use bytes::Bytes;
 use count::{count, poll_once, run};
 use http::{HeaderName, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty, Full};
-use tollgate::Limiter;
-use tollgate::limiter::ManualClock;
-use tollgate::middleware::respond::Scope;
-use tollgate::middleware::{Classified, RateLimitLayer};
-use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile, Scanner};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::Limiter;
+use paceline::limiter::ManualClock;
+use paceline::middleware::respond::Scope;
+use paceline::middleware::{Classified, RateLimitLayer};
+use paceline::provider::{COMPATIBLE_USAGE, OPENAI, Profile, Scanner};
+use paceline::quota::{Algorithm, Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 fn main() {

@@ -8,8 +8,8 @@ use std::hint::black_box;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use count::{count, poll_once, run};
-use tollgate::limiter::ManualClock;
-use tollgate_serve::{Server, Tokens};
+use paceline::limiter::ManualClock;
+use paceline_serve::{Server, Tokens};
 
 fn main() {
     run(&[
@@ -23,7 +23,7 @@ fn rate(limit: u32, status: StatusCode) {
     let hot =
         format!("{{key_pattern: hot, max_requests_per_window: {limit}, window_millis: 3600000}}");
     let config = format!("serve: {{listen: '127.0.0.1:0', keys: [{hot}]}}");
-    let config = tollgate_serve::parse(&config).expect("a valid configuration");
+    let config = paceline_serve::parse(&config).expect("a valid configuration");
     let limiter = config.builder().clock(ManualClock::new()).build().expect("a valid limiter");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");

@@ -1,4 +1,4 @@
-//! The limiters that tollgate is compared with, each with the same three limits.
+//! The limiters that paceline is compared with, each with the same three limits.
 
 mod map;
 

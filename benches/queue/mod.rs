@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-use tollgate::limiter::{Acquire, Limiter, Permit};
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::{Acquire, Limiter, Permit};
+use paceline::quota::{Cost, Quota};
 
 pub(crate) const KEY: &str = "gpt-4o";
 

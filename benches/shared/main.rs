@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use paceline::Limiter;
+use paceline::cluster::{OnFailure, Shared, SharingMode};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 use redis::aio::MultiplexedConnection;
 use redis::{Script, cmd};
-use tollgate::Limiter;
-use tollgate::cluster::{OnFailure, Shared, SharingMode};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 use server::{Server, ServerTime};
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cases import CASES, ISSUE, TOKENS
 
-SUBJECTS = ["tollgate", "sdk", "aimd"]
+SUBJECTS = ["paceline", "sdk", "aimd"]
 WARM_UP = 30  # seconds of a long run
 FOLDER = Path(__file__).parent
 
@@ -33,33 +33,33 @@ class Result:
         return f"{self.answered:,}{'' if self.is_complete else '*'}, {self.used:.2f}, {refused}"
 
 
-def client_command(tollgate, case, subject, url, folder):
+def client_command(paceline, case, subject, url, folder):
     requests = str(folder / "requests.jsonl")
-    if subject != "tollgate":
+    if subject != "paceline":
         return [sys.executable, str(FOLDER / "clients.py"), subject, url, requests]
     output = ["-o", str(folder / "out.jsonl"), "--report", str(folder / "report.json"), "--quiet"]
-    return [tollgate, "batch", requests, *output, "--base-url", url, *case.told]
+    return [paceline, "batch", requests, *output, "--base-url", url, *case.told]
 
 
-def run(tollgate, case, subject, is_long):
+def run(paceline, case, subject, is_long):
     """Runs one client against a provider of its own."""
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         (folder / "requests.jsonl").write_text("".join(f"{json.dumps(body)}\n" for body in case.requests(is_long)))
         # Neither a configuration nor a proxy of the user takes part.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TOLLGATE_")}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PACELINE_")}
         environment |= {"HOME": name, "OPENAI_API_KEY": "any", "NO_PROXY": "127.0.0.1"}
         start = lambda command, out: stack.enter_context(
             subprocess.Popen(command, cwd=name, env=environment, stdout=out, stderr=subprocess.PIPE, text=True)
         )
         listen = ["--listen", "127.0.0.1:0", "--log", "ledger.jsonl"]
-        provider = start([tollgate, "simulate", *listen, *case.simulate_arguments(is_long)], subprocess.PIPE)
+        provider = start([paceline, "simulate", *listen, *case.simulate_arguments(is_long)], subprocess.PIPE)
         stack.callback(provider.kill)
         url = provider.stdout.readline().strip().removeprefix("listening on ")
         if not url:
             raise RuntimeError(f"{case.name}: {provider.stderr.read()}")
         with (folder / "client.txt").open("w") as out:
-            client = start(client_command(tollgate, case, subject, url, folder), out)
+            client = start(client_command(paceline, case, subject, url, folder), out)
             stack.callback(client.kill)
             try:
                 _, errors = client.communicate(timeout=150 + 2 * case.seconds(is_long))
@@ -80,7 +80,7 @@ def run(tollgate, case, subject, is_long):
 def answered_by(subject, folder, errors):
     """Returns the answers that the client counted itself."""
     try:
-        if subject == "tollgate":
+        if subject == "paceline":
             return json.loads((folder / "report.json").read_text())["succeeded"]
         return int((folder / "client.txt").read_text())
     except (OSError, ValueError) as error:
@@ -105,7 +105,7 @@ def arguments():
     parser.add_argument("--latency-ms", type=int, nargs=2, metavar=("MIN", "MAX"), help="of all cases")
     parser.add_argument("--cases", type=int, default=1, help="cases at a time [default: 1]")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
-    parser.add_argument("--tollgate", default="target/dist/tollgate", help="the command [default: %(default)s]")
+    parser.add_argument("--paceline", default="target/dist/paceline", help="the command [default: %(default)s]")
     return parser.parse_args()
 
 
@@ -120,12 +120,12 @@ def main():
     if not cases:
         sys.exit(f"no case contains {' or '.join(args.filter)}; --list prints all names")
     subjects = args.subject or SUBJECTS
-    tollgate = str(Path(args.tollgate).resolve())
+    paceline = str(Path(args.paceline).resolve())
     print(f"| answered, used, 429s{f' (after {WARM_UP} s)' if args.long else ''} | {' | '.join(subjects)} |")
     print(f"|---{'|---' * len(subjects)}|", flush=True)
     with ThreadPoolExecutor(args.cases * len(subjects)) as pool:
         futures = [
-            [pool.submit(run, tollgate, case, subject, args.long) for subject in subjects] for case in cases
+            [pool.submit(run, paceline, case, subject, args.long) for subject in subjects] for case in cases
         ]
         for case, row in zip(cases, futures):
             cells = (future.result().cell(args.long) for future in row)

@@ -19,7 +19,7 @@ class Case:
     storm: bool = False
     latency: tuple = (50, 800)  # milliseconds
     simulate: tuple = ()  # further arguments of the provider
-    told: tuple = ()  # arguments of `tollgate batch`
+    told: tuple = ()  # arguments of `paceline batch`
     short: int = 900  # requests
     long: float = 300.0  # seconds
 

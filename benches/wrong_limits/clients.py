@@ -1,4 +1,4 @@
-"""The clients beside tollgate. Usage: clients.py sdk|aimd URL REQUESTS.jsonl; prints the number of answers.
+"""The clients beside paceline. Usage: clients.py sdk|aimd URL REQUESTS.jsonl; prints the number of answers.
 
 sdk: AsyncOpenAI(max_retries=30), 50 requests at a time.
 aimd: concurrency from 20, between 4 and 100. It doubles once per round until the first 429, then grows by

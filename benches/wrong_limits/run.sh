@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compares `tollgate batch`, the official Python SDK and an AIMD on concurrency (clients.py) against
+# Compares `paceline batch`, the official Python SDK and an AIMD on concurrency (clients.py) against
 # simulated providers whose limits are unknown, wrong or changing (cases.py), over HTTP. Each client has
 # a provider of its own.
 #
 #   benches/wrong_limits/run.sh                       900 requests per case, takes about half an hour
 #   benches/wrong_limits/run.sh --long                300 s per case
-#   benches/wrong_limits/run.sh --subject tollgate 'told nothing' '8 in flight'
+#   benches/wrong_limits/run.sh --subject paceline 'told nothing' '8 in flight'
 #   BUILD=no benches/wrong_limits/run.sh --list       uses the existing build
 #
 # A cell holds the answered requests, the used part of what the provider could have given from the first
@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 requirements=crates/serve/tests/sdk/requirements.txt
 environment=target/wrong-limits-venv
-[ "${BUILD:-yes}" = no ] || cargo build --profile dist -p tollgate-cli
+[ "${BUILD:-yes}" = no ] || cargo build --profile dist -p paceline-cli
 if ! cmp -s "$requirements" "$environment/installed.txt"; then
   python3 -m venv --clear "$environment"
   "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$requirements"

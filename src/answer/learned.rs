@@ -65,8 +65,8 @@ impl LearnedLimit {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tollgate::limiter::LearnedLimit;
-    /// use tollgate::{Timestamp, quota::Dimension};
+    /// use paceline::limiter::LearnedLimit;
+    /// use paceline::{Timestamp, quota::Dimension};
     /// let limit = LearnedLimit::new(Dimension::Requests, 20.0, Timestamp::UNIX_EPOCH, 3);
     /// let now = Timestamp::UNIX_EPOCH + Duration::from_secs(12);
     /// assert_eq!(limit.provenance(now), "measured 3 times, last 12s ago");

@@ -15,8 +15,8 @@ use crate::timestamp::Timestamp;
 /// They serialize with times and windows in nanoseconds. Look up a limit with [`get`](Self::get):
 ///
 /// ```
-/// use tollgate::quota::{Dimension, Window};
-/// use tollgate::{Cost, Limiter, Quota};
+/// use paceline::quota::{Dimension, Window};
+/// use paceline::{Cost, Limiter, Quota};
 /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(10).tpm(500)).build()?;
 /// let permit = limiter.try_acquire("k", &Cost::new().tokens(100))?;
 /// let stats = limiter.stats("k");

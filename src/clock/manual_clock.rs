@@ -13,7 +13,7 @@ use crate::timestamp::Timestamp;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::limiter::{Clock, ManualClock};
+/// use paceline::limiter::{Clock, ManualClock};
 /// let clock = ManualClock::new();
 /// let start = clock.now();
 /// clock.advance(Duration::from_secs(60));

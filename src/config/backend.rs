@@ -14,7 +14,7 @@ impl Config {
     /// ```
     /// # #[cfg(feature = "redis")]
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use tollgate::config::Config;
+    /// # use paceline::config::Config;
     /// let config = Config::parse("
     /// quotas: {gpt-4o: {rpm: 500}}
     /// cluster: {redis: 'redis://127.0.0.1:6379', account: team-a}

@@ -2,7 +2,7 @@ use super::config::Config;
 use crate::limiter::{Builder, Limiter};
 use crate::middleware::{Http, RateLimitLayer, Retries};
 
-/// The prefix of the keys that clients of `tollgate serve` name in `/rate/{key}`. They have the quotas of the names after
+/// The prefix of the keys that clients of `paceline serve` name in `/rate/{key}`. They have the quotas of the names after
 /// it, in buckets of their own.
 #[doc(hidden)]
 pub const RATE_PREFIX: &str = "rate/";

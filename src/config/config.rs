@@ -16,7 +16,7 @@ use crate::quota::{Margin, Share};
 /// A valid configuration. The [module](super) documents the file format.
 ///
 /// ```
-/// use tollgate::config::Config;
+/// use paceline::config::Config;
 ///
 /// let config = Config::parse("
 /// providers: [openai]
@@ -37,7 +37,7 @@ use crate::quota::{Margin, Share};
 pub struct Config {
     /// The providers. The first one applies to keys that don't name a provider.
     pub providers: Vec<Profile>,
-    /// The accounts whose limits are read from their providers. `tollgate serve` and `tollgate batch` do so; a
+    /// The accounts whose limits are read from their providers. `paceline serve` and `paceline batch` do so; a
     /// program spawns [`follow_account_limits`](crate::middleware) for each.
     pub account_limits: Vec<AccountLimits>,
     /// The quotas, in file order.

@@ -47,7 +47,7 @@ impl fmt::Display for ConfigError {
 }
 
 impl fmt::Display for Problem {
-    /// `tollgate.yaml:3:17: quotas.gpt-4o.rpm: ...`
+    /// `paceline.yaml:3:17: quotas.gpt-4o.rpm: ...`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.origin)?;
         if !self.path.is_empty() {

@@ -17,7 +17,7 @@ use super::WatchedFile;
 /// ```
 /// # fn main() -> std::io::Result<()> {
 /// use std::sync::mpsc;
-/// use tollgate::config::{FileWatcher, WatchedFile};
+/// use paceline::config::{FileWatcher, WatchedFile};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("config.yaml");
 /// # std::fs::write(&path, "quotas: {}")?;
@@ -68,7 +68,7 @@ impl FileWatcher {
                 }
             }
         };
-        let thread = thread::Builder::new().name("tollgate-watch".to_owned()).spawn(watching)?;
+        let thread = thread::Builder::new().name("paceline-watch".to_owned()).spawn(watching)?;
         Ok(Self { stop: Some(stop), thread: Some(thread), file })
     }
 

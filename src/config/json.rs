@@ -23,14 +23,14 @@ impl ConfiguredQuota {
     ///
     /// ```
     /// use serde_json::json;
-    /// use tollgate::config::ConfiguredQuota;
+    /// use paceline::config::ConfiguredQuota;
     ///
     /// let quota = ConfiguredQuota::parse_json("gpt-4o", &json!({"rpm": 500, "tpm": 30000}))?;
     /// assert_eq!(quota.to_json(), json!({"rpm": 500, "tpm": 30000}));
     ///
     /// let error = ConfiguredQuota::parse_json("gpt-4o", &json!({"rmp": 500})).unwrap_err();
     /// assert_eq!(error.problems[0].path, "quotas.gpt-4o.rmp");
-    /// # Ok::<(), tollgate::config::ConfigError>(())
+    /// # Ok::<(), paceline::config::ConfigError>(())
     /// ```
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use tollgate::config::Config;
+//! use paceline::config::Config;
 //!
 //! let config = Config::parse(include_str!("example.yaml"))?;
 //! assert_eq!(config.quotas.len(), 6);
@@ -28,10 +28,10 @@
 //! # Precedence
 //!
 //! From the lowest to the highest: the built-in quotas of the providers, the file, the environment, the
-//! flags of a command. `TOLLGATE_STORE__FLUSH=2s` sets `store.flush`; `TOLLGATE_QUOTAS='{gpt-4o: {rpm:
+//! flags of a command. `PACELINE_STORE__FLUSH=2s` sets `store.flush`; `PACELINE_QUOTAS='{gpt-4o: {rpm:
 //! 5}}'` replaces all `quotas` of the file. Empty variables are ignored, and so are variables whose first
 //! part is not the name of a section. The path of the file is the one that was given, else
-//! the value of `TOLLGATE_CONFIG`, else `$XDG_CONFIG_HOME/tollgate/config.yaml` (`~/.config/...`) if it exists.
+//! the value of `PACELINE_CONFIG`, else `$XDG_CONFIG_HOME/paceline/config.yaml` (`~/.config/...`) if it exists.
 //!
 //! # The file
 //!

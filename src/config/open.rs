@@ -19,13 +19,13 @@ use crate::store::{Persistence, StoreError, Yaml};
 impl Limiter {
     /// Creates a limiter from a configuration file, with its store, its bus and its cluster. Usage of earlier
     /// runs is restored from the store. Changes of the file apply within a second. The environment
-    /// (`TOLLGATE_*`) takes precedence over the file.
+    /// (`PACELINE_*`) takes precedence over the file.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use tollgate::Limiter;
+    /// use paceline::Limiter;
     /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("tollgate.yaml");
+    /// # let path = folder.path().join("paceline.yaml");
     /// std::fs::write(&path, "quotas: {gpt-4o: {rpm: 500}}\nstore: {yaml: state.yaml}")?;
     /// let limiter = Limiter::from_config(&path)?;
     /// assert_eq!(limiter.quotas().of("gpt-4o").limits().len(), 1);

@@ -24,9 +24,9 @@ use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use tollgate::config::{self, Reloader};
+/// use paceline::config::{self, Reloader};
 /// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("tollgate.yaml");
+/// # let path = folder.path().join("paceline.yaml");
 /// # std::fs::write(&path, "quotas: {gpt-4o: {rpm: 5}}")?;
 /// let loaded = config::check(&path)?;
 /// let limiter = loaded.config.builder().build()?;
@@ -92,10 +92,10 @@ impl Reloader {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use tollgate::config::{self, Config, Reloader};
-    /// # use tollgate::provider::OPENAI;
+    /// # use paceline::config::{self, Config, Reloader};
+    /// # use paceline::provider::OPENAI;
     /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("tollgate.yaml");
+    /// # let path = folder.path().join("paceline.yaml");
     /// # std::fs::write(&path, "quotas: {gpt-4o: {rpm: 5}}")?;
     /// let openai_first = |mut config: Config| {
     ///     config.providers.insert(0, OPENAI);

@@ -17,7 +17,7 @@ pub fn schema_with(sections: &Sections) -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.root_schema_for::<Fields>().to_value();
     for name in sections.unregistered() {
-        let about = format!("The section of `tollgate-{name}`; this schema does not check it.");
+        let about = format!("The section of `paceline-{name}`; this schema does not check it.");
         schema["properties"][name] = json!({"description": about, "type": ["object", "null"]});
     }
     for (name, section) in sections.schemas(&mut generator) {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
-/// use tollgate::config::WatchedFile;
+/// use paceline::config::WatchedFile;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("config.yaml");
 /// std::fs::write(&path, "quotas: {}")?;

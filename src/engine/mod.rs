@@ -19,9 +19,9 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tollgate::Timestamp;
-//! use tollgate::engine::{self, Bucket, Rule, Wait};
-//! use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
+//! use paceline::Timestamp;
+//! use paceline::engine::{self, Bucket, Rule, Wait};
+//! use paceline::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 //!
 //! let quota = Quota::new().rpm(2);
 //! let rule = |limit| Rule::new(limit, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);

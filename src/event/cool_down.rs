@@ -7,11 +7,11 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::limiter::{CoolDown, Limiter};
-/// let limiter = Limiter::builder().quota("gpt-4o", tollgate::Quota::new().rpm(500)).build()?;
+/// use paceline::limiter::{CoolDown, Limiter};
+/// let limiter = Limiter::builder().quota("gpt-4o", paceline::Quota::new().rpm(500)).build()?;
 /// let pause = CoolDown::new("gpt-4o", "agent-7", Duration::from_secs(3), limiter.now());
 /// assert!(limiter.feedback().apply_cool_down(&pause, "agent-1")? >= limiter.now());
-/// assert!(limiter.try_acquire("gpt-4o", &tollgate::Cost::new()).is_err());
+/// assert!(limiter.try_acquire("gpt-4o", &paceline::Cost::new()).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use crate::timestamp::Timestamp;
 /// A message to other programs: the sender has measured limits of a key by its provider's answers.
 ///
 /// ```
-/// use tollgate::limiter::{LearnedLimit, LearnedUpdate, Limiter};
-/// use tollgate::quota::Dimension;
+/// use paceline::limiter::{LearnedLimit, LearnedUpdate, Limiter};
+/// use paceline::quota::Dimension;
 /// let now = Limiter::builder().build()?.now();
 /// let limit = LearnedLimit::new(Dimension::Requests, 20.0, now, 3);
 /// let update = LearnedUpdate::new("gpt-4o", "agent-7", vec![limit], now);
 /// assert_eq!(update.resource, "gpt-4o");
-/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// # Ok::<(), paceline::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

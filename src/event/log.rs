@@ -1,5 +1,5 @@
 //! Logs events through `tracing`: rare ones at `INFO`, refusals, waits and corrections at `DEBUG`, all
-//! others at `TRACE`, with the target `tollgate::limiter`.
+//! others at `TRACE`, with the target `paceline::limiter`.
 
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, debug, enabled, info, trace};
@@ -88,4 +88,4 @@ fn of(metadata: &Option<Metadata>) -> (Option<&str>, Option<&str>) {
     (named("entity"), named("operation"))
 }
 
-const TARGET: &str = "tollgate::limiter";
+const TARGET: &str = "paceline::limiter";

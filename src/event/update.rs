@@ -7,11 +7,11 @@ use std::fmt;
 /// in flight.
 ///
 /// ```
-/// use tollgate::limiter::CapacityUpdate;
-/// let now = tollgate::limiter::Limiter::builder().build()?.now();
+/// use paceline::limiter::CapacityUpdate;
+/// let now = paceline::limiter::Limiter::builder().build()?.now();
 /// let update = CapacityUpdate::new("gpt-4o", "agent-7", 250, now).with_reason("429");
 /// assert_eq!((update.new_capacity, update.reason.as_str()), (250, "429"));
-/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// # Ok::<(), paceline::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

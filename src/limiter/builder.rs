@@ -94,15 +94,15 @@ impl Builder {
     /// and the pattern, so put options into the pattern (`(?i)`).
     ///
     /// ```
-    /// use tollgate::limiter::{Limiter, Regex};
-    /// use tollgate::quota::{Cost, Quota};
+    /// use paceline::limiter::{Limiter, Regex};
+    /// use paceline::quota::{Cost, Quota};
     /// let users = Regex::new("user-[0-9]+").expect("a valid pattern");
     /// let limiter = Limiter::builder().quota_regex(users, Quota::new().rpm(1)).build()?;
     /// let permit = limiter.try_acquire("user-7", &Cost::new());
     /// assert!(permit.is_ok() && limiter.try_acquire("user-7", &Cost::new()).is_err());
     /// assert!(limiter.try_acquire("user-8", &Cost::new()).is_ok());
     /// assert!(limiter.quotas().of("user-7b").is_unlimited());
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     #[cfg(feature = "regex")]
     #[expect(clippy::needless_pass_by_value, reason = "consistent with `quota`")]

@@ -27,12 +27,12 @@ use crate::timestamp::Timestamp;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::limiter::RateLimited;
-/// use tollgate::{Cost, Limiter, Quota};
+/// use paceline::limiter::RateLimited;
+/// use paceline::{Cost, Limiter, Quota};
 /// let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500)).build()?;
 /// limiter.feedback().rate_limited("gpt-4o", &RateLimited::new(Some(Duration::from_secs(3))));
 /// assert!(limiter.try_acquire("gpt-4o", &Cost::new()).is_err());
-/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// # Ok::<(), paceline::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Feedback<'a> {
@@ -126,10 +126,10 @@ impl Feedback<'_> {
     /// [`Estimate::with_output`](crate::provider::Estimate::with_output).
     ///
     /// ```
-    /// let limiter = tollgate::Limiter::builder().build()?;
+    /// let limiter = paceline::Limiter::builder().build()?;
     /// (1..=10).for_each(|tokens| limiter.feedback().output_seen("claude", tokens * 100));
     /// assert_eq!(limiter.feedback().expected_output("claude"), Some(900));
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     pub fn expected_output(&self, key: &str) -> Option<u64> {
         self.expected_usage(key).0

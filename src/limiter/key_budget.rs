@@ -11,8 +11,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 /// Clones share the same budget.
 ///
 /// ```
-/// use tollgate::limiter::{Code, KeyBudget, Limiter, UnknownKey};
-/// use tollgate::{Cost, Quota};
+/// use paceline::limiter::{Code, KeyBudget, Limiter, UnknownKey};
+/// use paceline::{Cost, Quota};
 ///
 /// let limiter = Limiter::builder()
 ///     .quota("gold", Quota::new().rpm(100))

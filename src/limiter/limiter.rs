@@ -304,7 +304,7 @@ impl Limiter {
     /// ```
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU64, Ordering};
-    /// use tollgate::{Cost, Limiter, Quota, limiter::Event};
+    /// use paceline::{Cost, Limiter, Quota, limiter::Event};
     /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
     /// let denied = Arc::new(AtomicU64::new(0));
     /// let counter = Arc::clone(&denied);
@@ -315,7 +315,7 @@ impl Limiter {
     /// });
     /// let admitted = (0..3).filter(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
     /// assert_eq!((admitted, denied.load(Ordering::Relaxed)), (1, 2));
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     pub fn listen(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
         self.shared.core.events.listen(Listener { wants_all: true, call: Arc::new(listener) });

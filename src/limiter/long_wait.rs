@@ -46,7 +46,7 @@ pub(super) fn log(refused: &Refused, core: &Core) {
     // Unknown if it hangs on requests in flight.
     let fits_in_s = refused.retry_after().map(|wait| wait.as_secs_f64());
     tracing::warn!(
-        target: "tollgate::waits", key, %code, dimension, fits_in_s,
+        target: "paceline::waits", key, %code, dimension, fits_in_s,
         "a request waits for longer than {} s", LONG.as_secs()
     );
 }

@@ -17,8 +17,8 @@
 //! extensions.
 //!
 //! ```
-//! use tollgate::limiter::Limiter;
-//! use tollgate::quota::{Cost, Quota};
+//! use paceline::limiter::Limiter;
+//! use paceline::quota::{Cost, Quota};
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
 //! # runtime.block_on(async {

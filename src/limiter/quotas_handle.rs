@@ -26,14 +26,14 @@ use crate::sync::atomic::Ordering;
 /// key that leaves a shared quota for one of its own starts unused, since the share doesn't tell its keys apart.
 ///
 /// ```
-/// use tollgate::{Limiter, Quota};
+/// use paceline::{Limiter, Quota};
 /// let limiter = Limiter::builder().quota("tenant:*", Quota::new().rpm(10)).build()?;
 /// limiter.quotas().set("tenant:7", &Quota::new().rpm(100))?;
 /// assert_eq!(limiter.quotas().of("tenant:7"), Quota::new().rpm(100));
 /// assert_eq!(limiter.quotas().of("tenant:8"), Quota::new().rpm(10));
 /// assert!(limiter.quotas().remove("tenant:7"));
 /// assert_eq!(limiter.quotas().len(), 1);
-/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// # Ok::<(), paceline::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Quotas<'a>(pub(super) &'a Shared);
@@ -102,9 +102,9 @@ impl Quotas<'_> {
     /// models whose limits changed.
     ///
     /// ```
-    /// use tollgate::provider::ANTHROPIC;
-    /// use tollgate::provider::account_limits::ModelLimits;
-    /// use tollgate::{Limiter, Quota};
+    /// use paceline::provider::ANTHROPIC;
+    /// use paceline::provider::account_limits::ModelLimits;
+    /// use paceline::{Limiter, Quota};
     ///
     /// let limiter = Limiter::builder().provider(ANTHROPIC).build()?;
     /// let models = ["claude-opus-4-6", "claude-opus-4-7"];
@@ -222,11 +222,11 @@ impl Quotas<'_> {
     /// the number of keys.
     ///
     /// ```
-    /// use tollgate::{Limiter, Quota};
+    /// use paceline::{Limiter, Quota};
     /// let limiter = Limiter::builder().quota("tenant:*", Quota::new().rpm(10)).build()?;
     /// assert_eq!(limiter.quotas().name_of("tenant:7").as_deref(), Some("tenant:*"));
     /// assert_eq!(limiter.quotas().name_of("gpt-4o"), None);
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     pub fn name_of(&self, key: &str) -> Option<Key> {
         self.0.core.quotas.read().name_of(key).cloned()

@@ -148,6 +148,6 @@ impl Feedback<'_> {
             RefusalKind::Window => RefusalKind::Window.describe(),
             _ => "requests fail one after the other; testing the server with one at a time",
         };
-        tracing::warn!(target: "tollgate::refusals", key, status, reason, pause_s, "{what}");
+        tracing::warn!(target: "paceline::refusals", key, status, reason, pause_s, "{what}");
     }
 }

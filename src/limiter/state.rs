@@ -23,7 +23,7 @@ use crate::quota::{Cost, Key};
 /// A handle to the state of a [`Limiter`](super::Limiter), for stores, metrics and status pages.
 ///
 /// ```
-/// use tollgate::{Cost, Limiter, Quota};
+/// use paceline::{Cost, Limiter, Quota};
 /// let limiter = || Limiter::builder().quota("gpt-4o", Quota::new().rpd(1)).build();
 /// let before = limiter()?;
 /// before.try_acquire("gpt-4o", &Cost::new())?.settle(&Cost::new());
@@ -108,13 +108,13 @@ impl LimiterState<'_> {
     /// without subscribers, and counting takes no lock of its own.
     ///
     /// ```
-    /// use tollgate::{Cost, Limiter, Quota};
+    /// use paceline::{Cost, Limiter, Quota};
     /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
     /// let answers = [limiter.try_acquire("k", &Cost::new()), limiter.try_acquire("k", &Cost::new())];
     /// let totals = limiter.state().totals();
     /// assert_eq!((totals.granted, totals.denied, totals.waited), (1, 1, 0));
     /// # drop(answers);
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     pub fn totals(&self) -> Totals {
         self.shared.core.totals.sum()

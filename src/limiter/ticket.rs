@@ -19,13 +19,13 @@ impl Permit {
     /// ([`return_ticket`](super::LimiterState::return_ticket)).
     ///
     /// ```
-    /// use tollgate::{Cost, Limiter, Quota};
+    /// use paceline::{Cost, Limiter, Quota};
     /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
     /// let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     /// assert!(limiter.state().return_ticket("k", &Cost::new(), ticket));
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     ///
     /// # Errors

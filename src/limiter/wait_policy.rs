@@ -19,15 +19,15 @@ use crate::quota::Key;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::limiter::{Priority, WaitPolicy};
-/// use tollgate::{Limiter, Quota};
+/// use paceline::limiter::{Priority, WaitPolicy};
+/// use paceline::{Limiter, Quota};
 /// let policy = WaitPolicy::new()
 ///     .priority("tenant:nightly-*", Priority::BATCH)
 ///     .fair_by("tenant")
 ///     .weight("tenant:gold", 2);
 /// let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500)).wait_policy(policy).build()?;
 /// # drop(limiter);
-/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// # Ok::<(), paceline::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a policy does nothing until a limiter has it"]

@@ -10,10 +10,10 @@ use crate::provider::account_limits::{AccountLimits, InvalidPage, ModelLimits};
 /// of models. Apply the result with [`Quotas::follow_provider`](crate::limiter::Quotas::follow_provider).
 ///
 /// ```no_run
-/// use tollgate::Limiter;
-/// use tollgate::middleware::fetch_account_limits;
-/// use tollgate::provider::ANTHROPIC;
-/// use tollgate::provider::account_limits::AccountLimits;
+/// use paceline::Limiter;
+/// use paceline::middleware::fetch_account_limits;
+/// use paceline::provider::ANTHROPIC;
+/// use paceline::provider::account_limits::AccountLimits;
 ///
 /// # async fn example(limiter: &Limiter, admin_key: &str) -> Result<(), Box<dyn std::error::Error>> {
 /// let account = AccountLimits::new(ANTHROPIC, None)?;

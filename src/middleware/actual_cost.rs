@@ -16,7 +16,7 @@ use crate::quota::Cost;
 /// inserts one. Keep a clone until the connection ends: the layer doesn't see that.
 ///
 /// ```no_run
-/// # use tollgate::middleware::ActualCost;
+/// # use paceline::middleware::ActualCost;
 /// # async fn example(response: reqwest::Response) -> Result<(), Box<dyn std::error::Error>> {
 /// let in_flight = response.extensions().get::<ActualCost>().cloned();
 /// let connection = response.upgrade().await?;
@@ -27,8 +27,8 @@ use crate::quota::Cost;
 /// ```
 ///
 /// ```
-/// use tollgate::middleware::ActualCost;
-/// use tollgate::quota::Cost;
+/// use paceline::middleware::ActualCost;
+/// use paceline::quota::Cost;
 /// let actual = ActualCost::new();
 /// let response = http::Response::builder().extension(actual.clone()).body("a long stream")?;
 /// // ... and when the end of the stream has been generated:

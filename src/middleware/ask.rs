@@ -7,8 +7,8 @@ use crate::timestamp::Timestamp;
 /// `http::Request`.
 ///
 /// ```
-/// use tollgate::middleware::Ask;
-/// use tollgate::quota::Cost;
+/// use paceline::middleware::Ask;
+/// use paceline::quota::Cost;
 /// let ask = Ask::new().key("gpt-4o-mini").cost(Cost::new().tokens(1_200));
 /// let request = http::Request::post("/v1/chat/completions").extension(ask).body(())?;
 /// # Ok::<(), http::Error>(())

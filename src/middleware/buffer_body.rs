@@ -25,13 +25,13 @@ use super::peek::content_length;
 /// the time that it takes. A request is queued for admission only after its body has been read.
 ///
 /// ```
-/// use tollgate::middleware::{BufferBodyLayer, RateLimitLayer};
+/// use paceline::middleware::{BufferBodyLayer, RateLimitLayer};
 /// use tower::ServiceBuilder;
 /// # use http_body_util::combinators::BoxBody;
 /// # use bytes::Bytes;
-/// # async fn send(_: http::Request<tollgate::middleware::BufferedBody<BoxBody<Bytes, std::io::Error>>>)
+/// # async fn send(_: http::Request<paceline::middleware::BufferedBody<BoxBody<Bytes, std::io::Error>>>)
 /// #     -> Result<http::Response<BoxBody<Bytes, std::io::Error>>, std::io::Error> { todo!() }
-/// # async fn example(limiter: tollgate::Limiter, request: http::Request<BoxBody<Bytes, std::io::Error>>)
+/// # async fn example(limiter: paceline::Limiter, request: http::Request<BoxBody<Bytes, std::io::Error>>)
 /// #     -> Result<(), Box<dyn std::error::Error>> {
 /// # use tower::{service_fn, ServiceExt};
 /// # let client = service_fn(send);

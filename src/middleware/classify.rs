@@ -207,15 +207,15 @@ impl Classified {
     /// Sets the cost to reserve. It replaces the estimate, and expected output isn't applied to it.
     ///
     /// ```
-    /// # use tollgate::{limiter::Limiter, provider::OPENAI};
-    /// use tollgate::middleware::{Classify, Http, RateLimitLayer};
-    /// use tollgate::quota::Cost;
+    /// # use paceline::{limiter::Limiter, provider::OPENAI};
+    /// use paceline::middleware::{Classify, Http, RateLimitLayer};
+    /// use paceline::quota::Cost;
     /// # let limiter = Limiter::builder().provider(OPENAI).build()?;
     /// let http = Http::new(OPENAI);
     /// let layer = RateLimitLayer::new(limiter).classify(move |request: &http::Request<String>| {
     ///     http.classify(request, None).with_cost(Cost::new().tokens(1_200))
     /// });
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     #[must_use]
     pub fn with_cost(mut self, cost: Cost) -> Self {

@@ -10,8 +10,8 @@ use crate::provider::count_tokens::{Answer, CountTokensError};
 /// The request isn't rate limited.
 ///
 /// ```no_run
-/// use tollgate::middleware::count_tokens;
-/// use tollgate::provider::{GEMINI, count_tokens as count};
+/// use paceline::middleware::count_tokens;
+/// use paceline::provider::{GEMINI, count_tokens as count};
 ///
 /// # async fn example(key: http::HeaderValue) -> Result<(), Box<dyn std::error::Error>> {
 /// let url = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent";

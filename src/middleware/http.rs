@@ -41,10 +41,10 @@ impl Http {
     /// can't be [replayed](super::Replay), after the deadline, and on a layer without `retry`.
     ///
     /// ```
-    /// use tollgate::middleware::{Http, RateLimitLayer};
-    /// use tollgate::provider::OPENAI;
+    /// use paceline::middleware::{Http, RateLimitLayer};
+    /// use paceline::provider::OPENAI;
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let limiter = tollgate::Limiter::builder().build()?;
+    /// # let limiter = paceline::Limiter::builder().build()?;
     /// let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(3);
     /// # let _ = layer;
     /// # Ok(())

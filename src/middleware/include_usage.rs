@@ -28,13 +28,13 @@ use super::peek::PeekBody;
 /// some older servers respond with 400.
 ///
 /// ```
-/// use tollgate::middleware::{IncludeUsageLayer, RateLimitLayer};
+/// use paceline::middleware::{IncludeUsageLayer, RateLimitLayer};
 /// use tower::{ServiceBuilder, service_fn};
 /// # async fn send(_: http::Request<String>) -> Result<http::Response<String>, std::convert::Infallible> {
 /// #     Ok(http::Response::new("{}".into()))
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let limiter = tollgate::Limiter::builder().build()?;
+/// # let limiter = paceline::Limiter::builder().build()?;
 /// let client = ServiceBuilder::new()
 ///     .layer(IncludeUsageLayer::new())
 ///     .layer(RateLimitLayer::new(limiter))
@@ -152,7 +152,7 @@ fn update_content_length(headers: &mut HeaderMap, bytes: usize) {
 /// [`WithoutUsageChunk`](super::WithoutUsageChunk) removes it.
 ///
 /// ```
-/// use tollgate::middleware::request_usage;
+/// use paceline::middleware::request_usage;
 /// let body = r#"{"model": "gpt-4o", "stream": true}"#.to_owned();
 /// let mut request = http::Request::post("/v1/chat/completions").body(body)?;
 /// assert!(request_usage(&mut request));

@@ -18,7 +18,7 @@ use crate::timestamp::Timestamp;
 /// `filter`) between the layer and the client.
 ///
 /// ```
-/// use tollgate::middleware::Journey;
+/// use paceline::middleware::Journey;
 /// let journey = Journey::new();
 /// let request = http::Request::post("/v1/embeddings").extension(journey.clone()).body(())?;
 /// assert_eq!(journey.facts().usage, None);

@@ -79,8 +79,8 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
     /// To derive a scope from each request, use [`classify`](Self::classify):
     ///
     /// ```
-    /// use tollgate::middleware::{Classify, Http, RateLimitLayer};
-    /// use tollgate::{Limiter, Quota, provider::OPENAI};
+    /// use paceline::middleware::{Classify, Http, RateLimitLayer};
+    /// use paceline::{Limiter, Quota, provider::OPENAI};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let limiter = Limiter::builder()
     ///     .provider(OPENAI)

@@ -2,9 +2,9 @@
 //! and settles its reservation with the usage that the response reports.
 //!
 //! ```
-//! use tollgate::limiter::Limiter;
-//! use tollgate::middleware::RateLimitLayer;
-//! use tollgate::provider::OPENAI;
+//! use paceline::limiter::Limiter;
+//! use paceline::middleware::RateLimitLayer;
+//! use paceline::provider::OPENAI;
 //! use tower::{Layer, Service, ServiceExt, service_fn};
 //!
 //! # async fn send(_: http::Request<String>) -> Result<http::Response<http_body_util::Full<bytes::Bytes>>, std::convert::Infallible> {
@@ -64,7 +64,7 @@
 //! # Tracing
 //!
 //! Each attempt of a request to a provider is a `tracing` span, `gen_ai.client.operation` with target
-//! `tollgate::request` at level `INFO`, with OpenTelemetry's field names (`telemetry`, with feature
+//! `paceline::request` at level `INFO`, with OpenTelemetry's field names (`telemetry`, with feature
 //! `metrics`, lists them). It is entered while the inner client works on the request or its body. If
 //! no subscriber collects it, it costs a few atomic loads.
 //!
@@ -99,7 +99,7 @@
 //! ```compile_fail,E0599
 //! use bytes::Bytes;
 //! use http_body_util::combinators::BoxBody;
-//! use tollgate::{Limiter, middleware::RateLimitLayer};
+//! use paceline::{Limiter, middleware::RateLimitLayer};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! type Body = BoxBody<Bytes, std::io::Error>;

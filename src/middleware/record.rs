@@ -23,7 +23,7 @@ pub(super) struct Call {
 /// It isn't created if the span is disabled and the limiter has no subscribers.
 ///
 /// It contains neither bodies nor headers. Field names follow OpenTelemetry's semantic conventions for
-/// generative AI (version 1.41.0, in development); other fields are named `tollgate.*`.
+/// generative AI (version 1.41.0, in development); other fields are named `paceline.*`.
 pub(super) struct Record {
     span: Span,
     limiter: Limiter,
@@ -66,8 +66,8 @@ impl Record {
             return;
         }
         let waited = permit.granted_at() - self.started_at;
-        self.span.record("tollgate.waited_ms", waited.as_secs_f64() * 1e3);
-        self.span.record("tollgate.reserved_tokens", permit.cost().all_tokens());
+        self.span.record("paceline.waited_ms", waited.as_secs_f64() * 1e3);
+        self.span.record("paceline.reserved_tokens", permit.cost().all_tokens());
     }
 
     /// Records the limiter's refusal.
@@ -122,7 +122,7 @@ impl Record {
 
     /// Records the charged cost.
     pub(super) fn on_charged(&self, charge: &Cost) {
-        self.span.record("tollgate.charged_tokens", charge.all_tokens());
+        self.span.record("paceline.charged_tokens", charge.all_tokens());
     }
 }
 
@@ -154,10 +154,10 @@ fn span(provider: &str, operation: &str, model: &str, key: &str) -> Span {
         gen_ai.usage.cache_creation.input_tokens = Empty,
         http.response.status_code = Empty,
         "error.type" = Empty,
-        tollgate.key = key,
-        tollgate.waited_ms = Empty,
-        tollgate.reserved_tokens = Empty,
-        tollgate.charged_tokens = Empty,
+        paceline.key = key,
+        paceline.waited_ms = Empty,
+        paceline.reserved_tokens = Empty,
+        paceline.charged_tokens = Empty,
     )
 }
 
@@ -167,7 +167,7 @@ fn provider(profile: Profile) -> &'static str {
     NAMES.iter().find(|(profile, _)| *profile == name).map_or(name, |(_, convention)| convention)
 }
 
-const TARGET: &str = "tollgate::request";
+const TARGET: &str = "paceline::request";
 
 /// The `error.type` of the conventions for an error without a name.
 pub(super) const OTHER: &str = "_OTHER";

@@ -21,10 +21,10 @@ use crate::timestamp::Timestamp;
 /// the layer with tower's `filter`:
 ///
 /// ```
-/// use tollgate::middleware::{Journey, RateLimitLayer};
+/// use paceline::middleware::{Journey, RateLimitLayer};
 /// use tower::{ServiceBuilder, ServiceExt};
 ///
-/// # async fn example(limiter: tollgate::Limiter) -> Result<(), tower::BoxError> {
+/// # async fn example(limiter: paceline::Limiter) -> Result<(), tower::BoxError> {
 /// let client = ServiceBuilder::new()
 ///     .layer(RateLimitLayer::new(limiter))
 ///     .filter(|request: http::Request<reqwest::Body>| reqwest::Request::try_from(request))
@@ -132,7 +132,7 @@ impl Future for ReqwestJudging {
 /// ```
 /// use http_body_util::BodyExt;
 /// use reqwest::{Body, Response};
-/// use tollgate::middleware::{Observe, ResponseGuard, map_reqwest_body};
+/// use paceline::middleware::{Observe, ResponseGuard, map_reqwest_body};
 ///
 /// /// Charges the reserved cost, and counts a request as in flight until its body has ended.
 /// struct Reserved;

@@ -77,8 +77,8 @@ impl Classify<ChainedRequest<'_>> for Http {
 /// ```no_run
 /// use reqwest_middleware::ClientBuilder;
 /// use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
-/// use tollgate::provider::OPENAI;
-/// use tollgate::{Limiter, RateLimitLayer};
+/// use paceline::provider::OPENAI;
+/// use paceline::{Limiter, RateLimitLayer};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let limiter = Limiter::builder().provider(OPENAI).build()?;

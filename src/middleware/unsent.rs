@@ -42,8 +42,8 @@ impl Error for Unsent {
 /// wrapped it.
 ///
 /// ```
-/// use tollgate::limiter::{AcquireError, Limiter};
-/// use tollgate::middleware::{RateLimitError, find_refusal};
+/// use paceline::limiter::{AcquireError, Limiter};
+/// use paceline::middleware::{RateLimitError, find_refusal};
 /// let error = RateLimitError::Limited(AcquireError::Closed);
 /// let wrapped = std::io::Error::other(error);
 /// assert_eq!(find_refusal(&wrapped), Some(&AcquireError::Closed));

@@ -25,7 +25,7 @@ impl MissingFeature {
 impl fmt::Display for MissingFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, feature } = self;
-        write!(f, "{what}: needs the Cargo feature `{feature}`; enable it for the crate `tollgate`")
+        write!(f, "{what}: needs the Cargo feature `{feature}`; enable it for the crate `paceline`")
     }
 }
 

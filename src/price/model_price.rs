@@ -4,8 +4,8 @@ use crate::quota::{Usage, Usd};
 /// The price of a model's tokens.
 ///
 /// ```
-/// use tollgate::price::Price;
-/// use tollgate::quota::{Usage, Usd};
+/// use paceline::price::Price;
+/// use paceline::quota::{Usage, Usd};
 /// // $3 per million input tokens, $15 per million output tokens, $0.30 per million cached tokens.
 /// let price = Price::per_million(Usd::from_dollars(3), Usd::from_dollars(15));
 /// let price = price.cache_read(Usd::from_micros(300_000));

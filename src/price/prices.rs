@@ -37,12 +37,12 @@ impl Prices {
     /// built-in prices apply to models that the file doesn't name.
     ///
     /// ```
-    /// use tollgate::price::Prices;
-    /// use tollgate::provider::OPENAI;
+    /// use paceline::price::Prices;
+    /// use paceline::provider::OPENAI;
     /// let file = r#"{"my-model": {"input_cost_per_token": 1e-06, "output_cost_per_token": 4e-06}}"#;
     /// let prices = Prices::from_litellm(file)?;
     /// assert_eq!(prices.of(OPENAI, "my-model").map(|price| price.most(1_000, 500)), Some(3_000));
-    /// # Ok::<(), tollgate::price::InvalidPrices>(())
+    /// # Ok::<(), paceline::price::InvalidPrices>(())
     /// ```
     ///
     /// # Errors
@@ -74,9 +74,9 @@ impl Prices {
     /// the standard price, which applies if it has no price of its own; other modes then have none.
     ///
     /// ```
-    /// use tollgate::price::{Price, Prices};
-    /// use tollgate::provider::OPENAI;
-    /// use tollgate::quota::Usd;
+    /// use paceline::price::{Price, Prices};
+    /// use paceline::provider::OPENAI;
+    /// use paceline::quota::Usd;
     /// let price = Price::per_million(Usd::from_dollars(1), Usd::from_dollars(4));
     /// let prices = Prices::built_in().with("gpt-4o", price.clone());
     /// assert_eq!(*prices.of_mode(OPENAI, "gpt-4o", "flex").unwrap(), *prices.of(OPENAI, "gpt-4o").unwrap());

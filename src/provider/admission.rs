@@ -8,8 +8,8 @@ use super::request::{Endpoint, Request};
 /// Methods add the rest.
 ///
 /// ```
-/// use tollgate::provider::{AdmissionCharge, Charge, Profile, Rules};
-/// use tollgate::quota::Dimension;
+/// use paceline::provider::{AdmissionCharge, Charge, Profile, Rules};
+/// use paceline::quota::Dimension;
 ///
 /// const CHARGE: AdmissionCharge = AdmissionCharge::new().per_message(4);
 /// let acme = Profile::custom(Rules::new("acme").charge(Charge::at_admission(CHARGE)))?;
@@ -17,7 +17,7 @@ use super::request::{Endpoint, Request};
 /// let estimate = acme.read_request("/v1/chat/completions", body);
 /// // 12 bytes of text are 3 tokens; one message; `max_tokens`.
 /// assert_eq!(estimate.cost.amount(&Dimension::Tokens), 3 + 4 + 50);
-/// # Ok::<(), tollgate::provider::InvalidProfile>(())
+/// # Ok::<(), paceline::provider::InvalidProfile>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionCharge {

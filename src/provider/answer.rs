@@ -40,7 +40,7 @@ impl InvalidAnswer {
     ///
     /// ```
     /// use http::HeaderMap;
-    /// use tollgate::provider::InvalidAnswer;
+    /// use paceline::provider::InvalidAnswer;
     ///
     /// let check = |body: &str| InvalidAnswer::check(&HeaderMap::new(), body.as_bytes());
     /// assert_eq!(check(r#"{"choices": []}"#), Ok(()));

@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 /// The address, the paths and the credential header of a provider's API.
 ///
 /// ```
-/// use tollgate::provider::ANTHROPIC;
+/// use paceline::provider::ANTHROPIC;
 ///
 /// let api = ANTHROPIC.api();
 /// assert_eq!((api.key_header, api.endpoint), ("x-api-key", "/v1/messages"));

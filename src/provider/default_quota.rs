@@ -16,7 +16,7 @@ use crate::timestamp::Timestamp;
 /// numbers are known: `gpt-4o*` would include `gpt-4o-mini`.
 ///
 /// ```
-/// use tollgate::provider::{DefaultQuota, Profile, Rules};
+/// use paceline::provider::{DefaultQuota, Profile, Rules};
 ///
 /// const QUOTAS: &[DefaultQuota] = &[DefaultQuota::new("acme-large*", "2026-11").rpm(60).tpm(20_000)];
 /// let acme = Profile::custom(Rules::new("acme").quotas(QUOTAS))?;
@@ -132,7 +132,7 @@ impl DefaultQuota {
     /// month; `None` if it isn't a date.
     ///
     /// ```
-    /// use tollgate::{Timestamp, provider::DefaultQuota};
+    /// use paceline::{Timestamp, provider::DefaultQuota};
     /// let now = Timestamp::from_nanos(1_700_000_000 * 1_000_000_000);
     /// assert_eq!(DefaultQuota::new("acme-large", "2023-11-04").age_days(now), Some(10));
     /// ```

@@ -13,8 +13,8 @@
 //! ([`Estimate::exact`]) or read as `None`.
 //!
 //! ```
-//! use tollgate::provider::{OPENAI, Scanner};
-//! use tollgate::quota::Dimension;
+//! use paceline::provider::{OPENAI, Scanner};
+//! use paceline::quota::Dimension;
 //!
 //! let body = br#"{"model": "gpt-4o", "max_tokens": 50,
 //!                 "messages": [{"role": "user", "content": "Say this is a test"}]}"#;

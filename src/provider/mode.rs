@@ -11,7 +11,7 @@ use super::limits::LimitHeaders;
 /// which is downgraded instead of refused (ai.google.dev/gemini-api/docs/priority-inference). Read in November 2026.
 ///
 /// ```
-/// use tollgate::provider::ANTHROPIC;
+/// use paceline::provider::ANTHROPIC;
 ///
 /// let body = br#"{"model": "claude-opus-5", "speed": "fast", "max_tokens": 50, "messages": []}"#;
 /// let estimate = ANTHROPIC.read_request("/v1/messages", body);

@@ -11,7 +11,7 @@ use crate::timestamp::Timestamp;
 /// Providers without built-in quotas are included, with the algorithm of their limits.
 ///
 /// ```
-/// use tollgate::provider::{GEMINI, OPENROUTER, QuotaTable};
+/// use paceline::provider::{GEMINI, OPENROUTER, QuotaTable};
 /// let text = QuotaTable::of(&[GEMINI, OPENROUTER]).to_string();
 /// let free = text.lines().find(|line| line.contains("*/*:free")).expect("a row of OpenRouter's");
 /// let cells: Vec<&str> = free.split_whitespace().collect();

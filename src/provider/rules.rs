@@ -18,8 +18,8 @@ use crate::quota::Algorithm;
 /// [Adding a provider](crate::provider#adding-a-provider).
 ///
 /// ```
-/// use tollgate::provider::{Api, Profile, ResponseField, Rules, Scanner, TokenCount};
-/// use tollgate::quota::Algorithm;
+/// use paceline::provider::{Api, Profile, ResponseField, Rules, Scanner, TokenCount};
+/// use paceline::quota::Algorithm;
 ///
 /// const ACME: Rules = Rules::new("acme")
 ///     .urls(&["api.acme.example"])
@@ -37,7 +37,7 @@ use crate::quota::Algorithm;
 /// scanner.feed(b"data: {\"text\": \"Hi\"}\n\n");
 /// scanner.feed(b"data: {\"meta\": {\"billed\": {\"prompt\": 7, \"tokens\": 1}}}\n\n");
 /// assert_eq!(scanner.usage().map(|usage| usage.total()), Some(8));
-/// # Ok::<(), tollgate::provider::InvalidProfile>(())
+/// # Ok::<(), paceline::provider::InvalidProfile>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {

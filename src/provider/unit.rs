@@ -7,7 +7,7 @@ use crate::quota::Dimension;
 /// the request as if it weren't there.
 ///
 /// ```
-/// use tollgate::provider::{OPENAI, Unit};
+/// use paceline::provider::{OPENAI, Unit};
 /// let body = br#"{"model": "gpt-image-2", "prompt": "A gate", "n": 3}"#;
 /// let estimate = OPENAI.read_request("/v1/images/generations", body);
 /// assert_eq!(estimate.cost.amount(&Unit::Images.dimension()), 3);

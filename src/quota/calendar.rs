@@ -19,8 +19,8 @@ use crate::timestamp::Timestamp;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::Timestamp;
-/// use tollgate::quota::{Calendar, Dimension, Limit, Period, Quota};
+/// use paceline::Timestamp;
+/// use paceline::quota::{Calendar, Dimension, Limit, Period, Quota};
 ///
 /// // Gemini counts its requests per day until midnight, Pacific time.
 /// let day = Calendar::new(Period::Day, "America/Los_Angeles")?;
@@ -31,7 +31,7 @@ use crate::timestamp::Timestamp;
 /// let noon = Timestamp::from_unix_secs(1_805_050_800);
 /// let today = day.around(noon);
 /// assert_eq!(today.end - today.start, Duration::from_secs(23 * 3_600));
-/// # Ok::<(), tollgate::quota::UnknownZone>(())
+/// # Ok::<(), paceline::quota::UnknownZone>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Calendar {

@@ -8,7 +8,7 @@ use super::usd::Usd;
 /// amount of [`Dimension::Concurrency`] is always 1.
 ///
 /// ```
-/// use tollgate::quota::{Cost, Dimension};
+/// use paceline::quota::{Cost, Dimension};
 /// let cost = Cost::new().input_tokens(900).output_tokens(300).custom("images", 2);
 /// assert_eq!(cost.amount(&Dimension::custom("images")), 2);
 /// assert_eq!(cost.amount(&Dimension::Concurrency), 1);
@@ -87,13 +87,13 @@ impl Cost {
     /// as much of the guess as fits, instead of being refused.
     ///
     /// ```
-    /// use tollgate::{Cost, Limiter, Quota};
+    /// use paceline::{Cost, Limiter, Quota};
     /// let limiter = Limiter::builder().quota("k", Quota::new().tpm(1_000)).build()?;
     /// let known = Cost::new().tokens(1_034);
     /// assert!(limiter.try_acquire("k", &known).is_err());
     /// let permit = limiter.try_acquire("k", &known.guessed_tokens(1_024)).unwrap();
     /// assert_eq!(permit.cost(), &Cost::new().tokens(1_000));
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     #[must_use]
     pub fn guessed_tokens(mut self, amount: u64) -> Self {
@@ -144,7 +144,7 @@ impl Cost {
     /// Sets the money that a request costs at most, where no layer prices it.
     ///
     /// ```
-    /// use tollgate::quota::{Cost, Dimension, Usd};
+    /// use paceline::quota::{Cost, Dimension, Usd};
     /// let cost = Cost::new().usd(Usd::from_micros(1_200));
     /// assert_eq!(cost.amount(&Dimension::usd()), 1_200);
     /// ```

@@ -14,7 +14,7 @@ use serde::ser::{Serialize, Serializer};
 /// inline, without an allocation.
 ///
 /// ```
-/// use tollgate::Key;
+/// use paceline::Key;
 ///
 /// let key = Key::from("gpt-4o");
 /// assert_eq!(key, "gpt-4o");

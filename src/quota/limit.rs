@@ -10,7 +10,7 @@ use super::{Algorithm, Calendar, Dimension, Share, Usd, Window};
 /// that there is no limit; [`Quota::limit`](super::Quota::limit) accepts that.
 ///
 /// ```
-/// use tollgate::quota::{Dimension, Limit, Quota};
+/// use paceline::quota::{Dimension, Limit, Quota};
 /// let quota = Quota::new()
 ///     .limit(Limit::per_second(Dimension::Requests, 10))
 ///     .limit(Limit::per_hour(Dimension::custom("images"), 500))
@@ -84,7 +84,7 @@ impl Limit {
     /// Creates a limit of money per `window`, or `None` if the amount is 0.
     ///
     /// ```
-    /// use tollgate::quota::{Limit, Quota, Usd, Window};
+    /// use paceline::quota::{Limit, Quota, Usd, Window};
     /// // $10 in any hour.
     /// let quota = Quota::new().limit(Limit::usd(Usd::from_dollars(10), Window::HOUR));
     /// assert_eq!(quota.limits()[0].amount(), 10_000_000);
@@ -96,11 +96,11 @@ impl Limit {
     /// Creates a limit of money per day, week or month of a calendar, or `None` if the amount is 0.
     ///
     /// ```
-    /// use tollgate::quota::{Calendar, Limit, Period, Quota, Usd};
+    /// use paceline::quota::{Calendar, Limit, Period, Quota, Usd};
     /// let weeks = Calendar::new(Period::Week, "UTC")?;
     /// let quota = Quota::new().limit(Limit::usd_on_calendar(Usd::from_dollars(50), &weeks));
     /// assert_eq!(quota.limits()[0].amount(), 50_000_000);
-    /// # Ok::<(), tollgate::quota::UnknownZone>(())
+    /// # Ok::<(), paceline::quota::UnknownZone>(())
     /// ```
     pub fn usd_on_calendar(amount: Usd, calendar: &Calendar) -> Option<Self> {
         Self::on_calendar(Dimension::usd(), amount.as_micros(), calendar)
@@ -119,7 +119,7 @@ impl Limit {
     /// instead. A limiter with a [`Backend`](crate::limiter::Backend) has no such limits.
     ///
     /// ```
-    /// use tollgate::quota::{Dimension, Limit, Quota};
+    /// use paceline::quota::{Dimension, Limit, Quota};
     /// let quota = Quota::new().limit(Limit::total(Dimension::custom("images"), 500));
     /// assert!(quota.limits()[0].window().is_endless());
     /// ```
@@ -155,7 +155,7 @@ impl Limit {
     /// burst.
     ///
     /// ```
-    /// use tollgate::quota::{Dimension, Limit};
+    /// use paceline::quota::{Dimension, Limit};
     /// let limit = Limit::per_second(Dimension::Requests, 10).map(|limit| limit.with_burst(50));
     /// assert_eq!(limit.and_then(|limit| limit.burst()), Some(50));
     /// ```

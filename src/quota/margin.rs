@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::quota::Margin;
+/// use paceline::quota::Margin;
 /// let same_network = Margin::new(0, Duration::from_millis(50))?;
 /// assert_eq!(same_network.lag(), Duration::from_millis(50));
 /// assert!(Margin::new(100, Duration::ZERO).is_err());
-/// # Ok::<(), tollgate::quota::InvalidMargin>(())
+/// # Ok::<(), paceline::quota::InvalidMargin>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "SavedMargin", try_from = "SavedMargin")]

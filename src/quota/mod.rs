@@ -8,7 +8,7 @@
 //! [`limiter`](crate::limiter).
 //!
 //! ```
-//! use tollgate::quota::{Cost, Dimension, Quota};
+//! use paceline::quota::{Cost, Dimension, Quota};
 //!
 //! let quota = Quota::new().rpm(500).tpm(30_000).rpd(10_000);
 //! assert_eq!(quota.limits().len(), 3);

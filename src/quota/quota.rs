@@ -12,7 +12,7 @@ use super::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Share, Usd, W
 /// of other keys, such as a tenant or an account, and limits on money are counted as a sliding window.
 ///
 /// ```
-/// use tollgate::quota::Quota;
+/// use paceline::quota::Quota;
 /// let openai = Quota::new().rpm(500).tpm(30_000);
 /// let anthropic = Quota::new().rpm(50).itpm(40_000).otpm(8_000).concurrency(8);
 /// assert!(Quota::new().rpm(0).is_unlimited());
@@ -77,7 +77,7 @@ impl Quota {
     /// [`on_calendar`](Self::on_calendar).
     ///
     /// ```
-    /// use tollgate::quota::{Limit, Quota, Usd, Window};
+    /// use paceline::quota::{Limit, Quota, Usd, Window};
     /// use std::time::Duration;
     /// // $50 a day, and $10 in any ten minutes.
     /// let window = Window::new(Duration::from_secs(600)).expect("a valid window");
@@ -105,7 +105,7 @@ impl Quota {
     /// [`Limit::total`]. A total that is removed and set again starts with nothing used.
     ///
     /// ```
-    /// use tollgate::quota::{Quota, Usd};
+    /// use paceline::quota::{Quota, Usd};
     /// let session = Quota::new().usd_total(Usd::from_dollars(5)).requests_total(1_000);
     /// assert_eq!(session.limits().len(), 2);
     /// ```
@@ -144,7 +144,7 @@ impl Quota {
     /// [`Limit`] return for an amount of 0, changes nothing.
     ///
     /// ```
-    /// use tollgate::quota::{Dimension, Limit, Quota};
+    /// use paceline::quota::{Dimension, Limit, Quota};
     /// let quota = Quota::new().limit(Limit::per_second(Dimension::Requests, 10));
     /// assert_eq!(quota.limits()[0].amount(), 10);
     /// ```
@@ -192,14 +192,14 @@ impl Quota {
     /// provider, which need a margin, and limits of its own server, which need none.
     ///
     /// ```
-    /// use tollgate::quota::{Margin, Quota};
-    /// use tollgate::Limiter;
+    /// use paceline::quota::{Margin, Quota};
+    /// use paceline::Limiter;
     /// let limiter = Limiter::builder()
     ///     .quota("gpt-4o", Quota::new().rpm(500).tpm(30_000))
     ///     .quota("tenant:*", Quota::new().rpm(60).with_margin(Margin::NONE))
     ///     .build()?;
     /// # drop(limiter);
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     #[must_use]
     pub fn with_margin(mut self, margin: Margin) -> Self {
@@ -223,10 +223,10 @@ impl Quota {
     /// that all requests count under, such as a [shared](Self::shared) glob.
     ///
     /// ```
-    /// use tollgate::quota::{Quota, Share};
+    /// use paceline::quota::{Quota, Share};
     /// let subscription = Quota::new().concurrency(4).with_utilization(Share::percent(90)?);
     /// assert_eq!(subscription.utilization(), Some(Share::percent(90)?));
-    /// # Ok::<(), tollgate::quota::InvalidShare>(())
+    /// # Ok::<(), paceline::quota::InvalidShare>(())
     /// ```
     #[must_use]
     pub fn with_utilization(mut self, part: Share) -> Self {
@@ -239,7 +239,7 @@ impl Quota {
     /// such as that of its layer, those count.
     ///
     /// ```
-    /// use tollgate::quota::{Quota, Usd};
+    /// use paceline::quota::{Quota, Usd};
     /// use std::time::Duration;
     /// // A model waits for a minute at most, a budget that is used up refuses at once.
     /// let model = Quota::new().rpm(500).max_wait(Duration::from_secs(60));

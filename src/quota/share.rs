@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 /// It is stored in parts per million.
 ///
 /// ```
-/// use tollgate::quota::{Quota, Share};
+/// use paceline::quota::{Quota, Share};
 /// let half = Quota::new().rpm(501).tpm(30_000).with_share(Share::percent(50)?);
 /// let amounts: Vec<_> = half.limits().iter().map(|limit| limit.amount()).collect();
 /// assert_eq!(amounts, [250, 15_000]);
 /// assert!(Share::try_from(1.5).is_err());
-/// # Ok::<(), tollgate::quota::InvalidShare>(())
+/// # Ok::<(), paceline::quota::InvalidShare>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "f64", try_from = "f64")]

@@ -9,7 +9,7 @@ use serde::ser::{Serialize, Serializer};
 /// It is displayed, parsed, serialized and deserialized in dollars.
 ///
 /// ```
-/// use tollgate::quota::Usd;
+/// use paceline::quota::Usd;
 /// assert_eq!(Usd::from_micros(1_250_000).to_string(), "$1.25");
 /// assert_eq!(Usd::from_micros(42).to_string(), "$0.000042");
 /// assert_eq!("50".parse(), Ok(Usd::from_dollars(50)));

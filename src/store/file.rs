@@ -15,7 +15,7 @@ use crate::timestamp::Timestamp;
 /// open.
 ///
 /// # Errors
-/// Returns [`StoreError`] if the file is missing or is not a tollgate file.
+/// Returns [`StoreError`] if the file is missing or is not a paceline file.
 pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
     match kind(path)? {
         FileKind::Sqlite => Sqlite::peek(path, now, boot),
@@ -41,13 +41,13 @@ pub fn reset(
     }
 }
 
-/// Returns the kind of a tollgate file; for an empty or missing file, the kind that its name
+/// Returns the kind of a paceline file; for an empty or missing file, the kind that its name
 /// implies.
 fn kind(path: &Path) -> Result<FileKind, StoreError> {
     match FileKind::detect(path)?.or_else(|| FileKind::from_extension(path)) {
         Some(kind @ (FileKind::GoYaml | FileKind::GoSqlite)) => Err(StoreError::new(
             path,
-            format!("is a {kind} file; import it into another file with `tollgate migrate`"),
+            format!("is a {kind} file; import it into another file with `paceline migrate`"),
         )),
         Some(kind) => Ok(kind),
         None => Ok(FileKind::Sqlite),

@@ -13,8 +13,8 @@
 //! ```
 //! # #[cfg(feature = "sqlite")] {
 //! use std::time::Duration;
-//! use tollgate::store::{Persistence, Sqlite};
-//! use tollgate::{Cost, Limiter, Quota};
+//! use paceline::store::{Persistence, Sqlite};
+//! use paceline::{Cost, Limiter, Quota};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("state.db");

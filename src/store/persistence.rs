@@ -77,7 +77,7 @@ impl Persistence {
             ticks: SystemClock::new(),
         });
         let persistence = Self(Arc::clone(&worker));
-        let thread = thread::Builder::new().name("tollgate-store".into());
+        let thread = thread::Builder::new().name("paceline-store".into());
         thread.spawn(move || worker.run(flush)).map_err(|error| {
             StoreError::new(Path::new("store"), format!("failed to start its thread ({error})"))
         })?;

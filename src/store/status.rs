@@ -26,10 +26,10 @@ impl StoreStatus {
         let total = |name, value| Measurement::new(name, Measured::Total(value));
         let pending = u64::try_from(self.pending_keys).unwrap_or(u64::MAX);
         vec![
-            Measurement::new("tollgate_store_pending_keys", Measured::Amount(pending)),
-            total("tollgate_store_flushes_total", self.flushes),
-            total("tollgate_store_failures_total", self.failures),
-            Measurement::new("tollgate_store_flush_seconds", Measured::Latency(self.latency)),
+            Measurement::new("paceline_store_pending_keys", Measured::Amount(pending)),
+            total("paceline_store_flushes_total", self.flushes),
+            total("paceline_store_failures_total", self.failures),
+            Measurement::new("paceline_store_flush_seconds", Measured::Latency(self.latency)),
         ]
     }
 

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn metric_names_have_prometheus_suffixes() {
-        for metric in ALL.iter().filter(|metric| metric.name.starts_with("tollgate_")) {
+        for metric in ALL.iter().filter(|metric| metric.name.starts_with("paceline_")) {
             let total = metric.name.ends_with("_total");
             assert_eq!(total, metric.kind == Kind::Counter, "{}", metric.name);
             let seconds = metric.name.ends_with("_seconds");

@@ -18,7 +18,7 @@ pub(super) enum Kind {
 }
 
 pub(super) const GRANTED: MetricSpec = MetricSpec {
-    name: "tollgate_granted_total",
+    name: "paceline_granted_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
@@ -26,7 +26,7 @@ pub(super) const GRANTED: MetricSpec = MetricSpec {
 };
 
 pub(super) const DENIED: MetricSpec = MetricSpec {
-    name: "tollgate_denied_total",
+    name: "paceline_denied_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key", "dimension"],
@@ -34,7 +34,7 @@ pub(super) const DENIED: MetricSpec = MetricSpec {
 };
 
 pub(super) const WAIT: MetricSpec = MetricSpec {
-    name: "tollgate_wait_seconds",
+    name: "paceline_wait_seconds",
     kind: Kind::Histogram,
     unit: Unit::Seconds,
     labels: &["key"],
@@ -42,7 +42,7 @@ pub(super) const WAIT: MetricSpec = MetricSpec {
 };
 
 pub(super) const SETTLED: MetricSpec = MetricSpec {
-    name: "tollgate_settled_total",
+    name: "paceline_settled_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
@@ -50,7 +50,7 @@ pub(super) const SETTLED: MetricSpec = MetricSpec {
 };
 
 pub(super) const RELEASED: MetricSpec = MetricSpec {
-    name: "tollgate_released_total",
+    name: "paceline_released_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
@@ -58,7 +58,7 @@ pub(super) const RELEASED: MetricSpec = MetricSpec {
 };
 
 pub(super) const RESERVED_TOKENS: MetricSpec = MetricSpec {
-    name: "tollgate_reserved_tokens_total",
+    name: "paceline_reserved_tokens_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key", "dimension"],
@@ -66,7 +66,7 @@ pub(super) const RESERVED_TOKENS: MetricSpec = MetricSpec {
 };
 
 pub(super) const CHARGED_TOKENS: MetricSpec = MetricSpec {
-    name: "tollgate_charged_tokens_total",
+    name: "paceline_charged_tokens_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key", "dimension"],
@@ -74,7 +74,7 @@ pub(super) const CHARGED_TOKENS: MetricSpec = MetricSpec {
 };
 
 pub(super) const ESTIMATE: MetricSpec = MetricSpec {
-    name: "tollgate_estimate_ratio",
+    name: "paceline_estimate_ratio",
     kind: Kind::Histogram,
     unit: Unit::Count,
     labels: &["key"],
@@ -82,7 +82,7 @@ pub(super) const ESTIMATE: MetricSpec = MetricSpec {
 };
 
 pub(super) const COOLING_DOWN: MetricSpec = MetricSpec {
-    name: "tollgate_cooling_down_total",
+    name: "paceline_cooling_down_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
@@ -90,7 +90,7 @@ pub(super) const COOLING_DOWN: MetricSpec = MetricSpec {
 };
 
 pub(super) const REDUCED: MetricSpec = MetricSpec {
-    name: "tollgate_reduced_total",
+    name: "paceline_reduced_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
@@ -98,7 +98,7 @@ pub(super) const REDUCED: MetricSpec = MetricSpec {
 };
 
 pub(super) const RECOVERED: MetricSpec = MetricSpec {
-    name: "tollgate_recovered_total",
+    name: "paceline_recovered_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
@@ -106,7 +106,7 @@ pub(super) const RECOVERED: MetricSpec = MetricSpec {
 };
 
 pub(super) const CAPACITY: MetricSpec = MetricSpec {
-    name: "tollgate_capacity",
+    name: "paceline_capacity",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
@@ -114,7 +114,7 @@ pub(super) const CAPACITY: MetricSpec = MetricSpec {
 };
 
 pub(super) const USED: MetricSpec = MetricSpec {
-    name: "tollgate_used",
+    name: "paceline_used",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
@@ -122,7 +122,7 @@ pub(super) const USED: MetricSpec = MetricSpec {
 };
 
 pub(super) const HELD: MetricSpec = MetricSpec {
-    name: "tollgate_held",
+    name: "paceline_held",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
@@ -130,7 +130,7 @@ pub(super) const HELD: MetricSpec = MetricSpec {
 };
 
 pub(super) const LEARNED: MetricSpec = MetricSpec {
-    name: "tollgate_learned_limit",
+    name: "paceline_learned_limit",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension"],
@@ -138,7 +138,7 @@ pub(super) const LEARNED: MetricSpec = MetricSpec {
 };
 
 pub(super) const UTILIZATION: MetricSpec = MetricSpec {
-    name: "tollgate_utilization_ratio",
+    name: "paceline_utilization_ratio",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "window"],
@@ -146,7 +146,7 @@ pub(super) const UTILIZATION: MetricSpec = MetricSpec {
 };
 
 pub(super) const WAITING: MetricSpec = MetricSpec {
-    name: "tollgate_waiting",
+    name: "paceline_waiting",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key"],

@@ -49,7 +49,7 @@ impl Metrics {
     /// [`Acquire::limits`](crate::limiter::Acquire::limits). The maximum number of labels still applies.
     ///
     /// ```
-    /// # use tollgate::telemetry::Metrics;
+    /// # use paceline::telemetry::Metrics;
     /// let metrics = Metrics::new().with_names(|key| key.starts_with("job:").then(|| key.into()));
     /// # let _ = metrics;
     /// ```

@@ -84,4 +84,4 @@ fn key(metric: &MetricSpec, values: Values<'_>) -> Key {
 }
 
 const METADATA: Metadata<'static> =
-    Metadata::new("tollgate", Level::INFO, Some("tollgate::telemetry"));
+    Metadata::new("paceline", Level::INFO, Some("paceline::telemetry"));

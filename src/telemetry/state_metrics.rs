@@ -5,7 +5,7 @@ use ::metrics::Unit;
 use super::metric_spec::{Kind, MetricSpec};
 
 pub(super) const STORE_FLUSHES: MetricSpec = MetricSpec {
-    name: "tollgate_store_flushes_total",
+    name: "paceline_store_flushes_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -13,7 +13,7 @@ pub(super) const STORE_FLUSHES: MetricSpec = MetricSpec {
 };
 
 pub(super) const STORE_FAILURES: MetricSpec = MetricSpec {
-    name: "tollgate_store_failures_total",
+    name: "paceline_store_failures_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -21,7 +21,7 @@ pub(super) const STORE_FAILURES: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_CONNECTED: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_connected",
+    name: "paceline_cluster_connected",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &[],
@@ -29,7 +29,7 @@ pub(super) const CLUSTER_CONNECTED: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_MEMBERS: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_members",
+    name: "paceline_cluster_members",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &[],
@@ -37,7 +37,7 @@ pub(super) const CLUSTER_MEMBERS: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_UNDELIVERED: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_undelivered_keys",
+    name: "paceline_cluster_undelivered_keys",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &[],
@@ -45,7 +45,7 @@ pub(super) const CLUSTER_UNDELIVERED: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_UNACKNOWLEDGED: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_unacknowledged",
+    name: "paceline_cluster_unacknowledged",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &[],
@@ -53,7 +53,7 @@ pub(super) const CLUSTER_UNACKNOWLEDGED: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_DECISIONS: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_decisions_total",
+    name: "paceline_cluster_decisions_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["by"],
@@ -61,7 +61,7 @@ pub(super) const CLUSTER_DECISIONS: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_DEGRADED: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_degraded_total",
+    name: "paceline_cluster_degraded_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["policy"],
@@ -69,7 +69,7 @@ pub(super) const CLUSTER_DEGRADED: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_UNCHARGED: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_uncharged_total",
+    name: "paceline_cluster_uncharged_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["dimension"],
@@ -77,7 +77,7 @@ pub(super) const CLUSTER_UNCHARGED: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_OUTAGES: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_outages_total",
+    name: "paceline_cluster_outages_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -85,7 +85,7 @@ pub(super) const CLUSTER_OUTAGES: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_TIMEOUTS: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_timeouts_total",
+    name: "paceline_cluster_timeouts_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -93,7 +93,7 @@ pub(super) const CLUSTER_TIMEOUTS: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_RETRIES: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_retries_total",
+    name: "paceline_cluster_retries_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -101,7 +101,7 @@ pub(super) const CLUSTER_RETRIES: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_CONNECTS: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_connects_total",
+    name: "paceline_cluster_connects_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -109,7 +109,7 @@ pub(super) const CLUSTER_CONNECTS: MetricSpec = MetricSpec {
 };
 
 pub(super) const CLUSTER_CALL: MetricSpec = MetricSpec {
-    name: "tollgate_cluster_call_seconds",
+    name: "paceline_cluster_call_seconds",
     kind: Kind::Histogram,
     unit: Unit::Seconds,
     labels: &[],
@@ -117,7 +117,7 @@ pub(super) const CLUSTER_CALL: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_CONNECTED: MetricSpec = MetricSpec {
-    name: "tollgate_bus_connected",
+    name: "paceline_bus_connected",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &[],
@@ -125,7 +125,7 @@ pub(super) const BUS_CONNECTED: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_QUEUED: MetricSpec = MetricSpec {
-    name: "tollgate_bus_queued",
+    name: "paceline_bus_queued",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &[],
@@ -133,7 +133,7 @@ pub(super) const BUS_QUEUED: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_PUBLISHED: MetricSpec = MetricSpec {
-    name: "tollgate_bus_published_total",
+    name: "paceline_bus_published_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -141,7 +141,7 @@ pub(super) const BUS_PUBLISHED: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_FAILED: MetricSpec = MetricSpec {
-    name: "tollgate_bus_failed_total",
+    name: "paceline_bus_failed_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -149,7 +149,7 @@ pub(super) const BUS_FAILED: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_DROPPED: MetricSpec = MetricSpec {
-    name: "tollgate_bus_dropped_total",
+    name: "paceline_bus_dropped_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -157,7 +157,7 @@ pub(super) const BUS_DROPPED: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_RECEIVED: MetricSpec = MetricSpec {
-    name: "tollgate_bus_received_total",
+    name: "paceline_bus_received_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -165,7 +165,7 @@ pub(super) const BUS_RECEIVED: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_OUTAGES: MetricSpec = MetricSpec {
-    name: "tollgate_bus_outages_total",
+    name: "paceline_bus_outages_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -173,7 +173,7 @@ pub(super) const BUS_OUTAGES: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_RETRIES: MetricSpec = MetricSpec {
-    name: "tollgate_bus_retries_total",
+    name: "paceline_bus_retries_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -181,7 +181,7 @@ pub(super) const BUS_RETRIES: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_TIMEOUTS: MetricSpec = MetricSpec {
-    name: "tollgate_bus_timeouts_total",
+    name: "paceline_bus_timeouts_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
@@ -189,7 +189,7 @@ pub(super) const BUS_TIMEOUTS: MetricSpec = MetricSpec {
 };
 
 pub(super) const BUS_PUBLISH: MetricSpec = MetricSpec {
-    name: "tollgate_bus_publish_seconds",
+    name: "paceline_bus_publish_seconds",
     kind: Kind::Histogram,
     unit: Unit::Seconds,
     labels: &[],
@@ -197,7 +197,7 @@ pub(super) const BUS_PUBLISH: MetricSpec = MetricSpec {
 };
 
 pub(super) const STORE_PENDING: MetricSpec = MetricSpec {
-    name: "tollgate_store_pending_keys",
+    name: "paceline_store_pending_keys",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &[],
@@ -205,7 +205,7 @@ pub(super) const STORE_PENDING: MetricSpec = MetricSpec {
 };
 
 pub(super) const STORE_FLUSH: MetricSpec = MetricSpec {
-    name: "tollgate_store_flush_seconds",
+    name: "paceline_store_flush_seconds",
     kind: Kind::Histogram,
     unit: Unit::Seconds,
     labels: &[],

@@ -1,11 +1,11 @@
 //! Error bodies of any content are read, classified and displayed without a panic.
 
 use http::{HeaderMap, StatusCode};
-use tollgate::Timestamp;
-use tollgate::provider::{AZURE, ApiError, DASHSCOPE, GEMINI, LONGEST_DELAY, OPENAI, Refusal};
+use paceline::Timestamp;
+use paceline::provider::{AZURE, ApiError, DASHSCOPE, GEMINI, LONGEST_DELAY, OPENAI, Refusal};
 
-use tollgate_testing::full::full_or;
-use tollgate_testing::fuzz::fuzz;
+use paceline_testing::full::full_or;
+use paceline_testing::fuzz::fuzz;
 
 #[test]
 fn error_bodies_are_read_without_panic() {

@@ -1,10 +1,10 @@
 //! Headers of any content are read by every profile without a panic, and delays stay bounded.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tollgate::Timestamp;
-use tollgate::provider::{LONGEST_DELAY, Profile};
+use paceline::Timestamp;
+use paceline::provider::{LONGEST_DELAY, Profile};
 
-use tollgate_testing::fuzz::fuzz;
+use paceline_testing::fuzz::fuzz;
 
 #[test]
 fn response_headers_are_read_without_panic() {

@@ -1,8 +1,8 @@
 //! Request bodies of any content are read by every profile without a panic.
 
-use tollgate::provider::Profile;
+use paceline::provider::Profile;
 
-use tollgate_testing::fuzz::fuzz;
+use paceline_testing::fuzz::fuzz;
 
 #[test]
 fn request_bodies_are_read_without_panic() {
@@ -25,7 +25,7 @@ fn request_bodies_are_read_without_panic() {
 fn profiles() -> Vec<Profile> {
     let profiles = Profile::all().iter().copied();
     #[cfg(feature = "tokenizer")]
-    let profiles = profiles.chain([tollgate::provider::OPENAI.with_tokenizer()]);
+    let profiles = profiles.chain([paceline::provider::OPENAI.with_tokenizer()]);
     profiles.collect()
 }
 

@@ -1,10 +1,10 @@
 //! Response bodies yield the same result however they are split, and little of them is buffered.
 
-use tollgate::provider::{Profile, Scanned, Scanner};
+use paceline::provider::{Profile, Scanned, Scanner};
 
 use crate::scanner_fixtures::fixtures;
-use tollgate_testing::fuzz::Random;
-use tollgate_testing::fuzz::fuzz;
+use paceline_testing::fuzz::Random;
+use paceline_testing::fuzz::fuzz;
 
 #[test]
 fn response_bodies_split_anywhere_yield_the_same_result() {

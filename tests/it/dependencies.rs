@@ -7,14 +7,14 @@ use std::process::Command;
 fn tree(args: &[&str]) -> BTreeSet<String> {
     let tree = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["tree", "--offline", "--locked", "--package", "tollgate", "--prefix", "none"])
+        .args(["tree", "--offline", "--locked", "--package", "paceline", "--prefix", "none"])
         .arg("--no-dedupe")
         .args(args)
         .output()
         .expect("cargo runs");
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
     let lines = String::from_utf8(tree.stdout).expect("crate names are UTF-8");
-    let lines = lines.lines().filter(|line| !line.starts_with("tollgate "));
+    let lines = lines.lines().filter(|line| !line.starts_with("paceline "));
     lines.map(|line| line.trim_end_matches(" (proc-macro)").to_owned()).collect()
 }
 

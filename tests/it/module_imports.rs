@@ -197,7 +197,7 @@ fn forbidden_imports(path: &str, text: &str) -> Vec<String> {
     let depth = parts.iter().filter(|name| **name != "mod").count();
     let to_root = vec!["super"; depth].join("::") + "::";
     let mut uses = modules_after(&code, "crate::");
-    uses.extend(modules_after(&code, "tollgate::"));
+    uses.extend(modules_after(&code, "paceline::"));
     // In an inline module the same path leads to the module itself.
     let is_module = |name: &str| MODULES.iter().any(|(module, _)| *module == name);
     uses.extend(modules_after(&code, &to_root).into_iter().filter(|(_, name)| is_module(name)));

@@ -4,11 +4,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::limiter::{Gate, Limiter, ManualClock, Priority};
+use paceline::quota::{Cost, Quota};
 use shuttle::scheduler::RandomScheduler;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
-use tollgate::limiter::{Gate, Limiter, ManualClock, Priority};
-use tollgate::quota::{Cost, Quota};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, limiter, poll_once, run_threads, thread_of,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use paceline::Timestamp;
+use paceline::limiter::{Clock, ManualClock, Sleep};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
-use tollgate::Timestamp;
-use tollgate::limiter::{Clock, ManualClock, Sleep};
 
 /// A clock that jumps to the time of the earliest timer while it [runs](Self::run). Without timers
 /// it does not advance, so it never hides a missing wake-up.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use paceline::limiter::{AcquireError, Code, Limiter};
+use paceline::quota::{Cost, Dimension, Quota};
 use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tollgate::limiter::{AcquireError, Code, Limiter};
-use tollgate::quota::{Cost, Dimension, Quota};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, level, limiter, requests, run_threads,

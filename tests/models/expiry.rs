@@ -1,10 +1,10 @@
 //! Idle keys that are dropped, by a prune, by the sweep of a new key or at `max_keys`, while requests use
 //! them by name, through handles and with permits.
 
+use paceline::Permit;
+use paceline::limiter::{Builder, Code, KeyBudget, Limiter};
+use paceline::quota::{Cost, Dimension, Quota};
 use shuttle::thread;
-use tollgate::Permit;
-use tollgate::limiter::{Builder, Code, KeyBudget, Limiter};
-use tollgate::quota::{Cost, Dimension, Quota};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, level, requests, run_threads, thread_of,

@@ -5,10 +5,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::quota::{Cost, Margin, Quota};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Cost, Margin, Quota};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, limiter, poll_once, run_threads, thread_of,

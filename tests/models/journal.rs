@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tollgate::limiter::{Attached, BucketChanges, Closing, KeyChanges, Limiter, WeakLimiter};
-use tollgate::quota::{Cost, Dimension, Quota, Window};
+use paceline::limiter::{Attached, BucketChanges, Closing, KeyChanges, Limiter, WeakLimiter};
+use paceline::quota::{Cost, Dimension, Quota, Window};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, level, limiter, run_threads, thread_of, tokens,

@@ -37,11 +37,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+use paceline::limiter::{Builder, Gate, KeyStats, Limiter, ManualClock};
+use paceline::quota::{Cost, Dimension, Margin, Quota};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{Config, MaxSteps, Runner, thread};
-use tollgate::limiter::{Builder, Gate, KeyStats, Limiter, ManualClock};
-use tollgate::quota::{Cost, Dimension, Margin, Quota};
 
 use full::full_or;
 

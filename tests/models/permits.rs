@@ -1,8 +1,8 @@
 //! Permits that end, concurrently with other permits and with waiters that leave.
 
+use paceline::Permit;
+use paceline::quota::{Cost, Dimension, Quota};
 use shuttle::thread;
-use tollgate::Permit;
-use tollgate::quota::{Cost, Dimension, Quota};
 
 use super::{
     assert_unused, block_on, check, level, limiter, poll_once, run_threads, thread_of, tokens,

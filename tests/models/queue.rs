@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::limiter::{Acquire, AcquireError, Limiter, ManualClock, Permit};
+use paceline::quota::{Algorithm, Cost, Quota};
 use shuttle::sync::Mutex;
-use tollgate::limiter::{Acquire, AcquireError, Limiter, ManualClock, Permit};
-use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::clock::JumpingClock;
 use super::{assert_unused, block_on, builder, check, limiter, poll_once, run_threads, thread_of};

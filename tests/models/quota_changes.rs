@@ -1,8 +1,8 @@
 //! Quota changes and resets, concurrently with permits in flight and with waiters.
 
+use paceline::limiter::{AcquireError, Code, UnknownKey};
+use paceline::quota::{Cost, Dimension, Quota};
 use shuttle::thread;
-use tollgate::limiter::{AcquireError, Code, UnknownKey};
-use tollgate::quota::{Cost, Dimension, Quota};
 
 use super::{
     assert_unused, block_on, builder, check, level, limiter, poll_once, requests, run_threads,

@@ -1,7 +1,7 @@
 //! Keys that are retired by a quota change while requests and gates wait for them and others arrive.
 
-use tollgate::limiter::{AcquireError, KeyBudget, Limiter};
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::limiter::{AcquireError, KeyBudget, Limiter};
+use paceline::quota::{Cost, Dimension, Quota};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, level, limiter, requests, run_threads,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use paceline::limiter::{Limiter, Permit};
+use paceline::quota::{Cost, Dimension, Quota};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
-use tollgate::limiter::{Limiter, Permit};
-use tollgate::quota::{Cost, Dimension, Quota};
 
 use super::{
     Thread, assert_unused, block_on, builder, check, level, poll_once, run_threads, thread_of,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use paceline::limiter::{Limiter, ManualClock, Permit, RateLimited};
+use paceline::quota::{Algorithm, Cost, Quota};
 use shuttle::sync::Mutex;
-use tollgate::limiter::{Limiter, ManualClock, Permit, RateLimited};
-use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::{assert_unused, builder, check, limiter, run_threads, tokens};
 

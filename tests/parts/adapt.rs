@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
-use tollgate_testing::full::full_or;
 
 use super::*;
 use crate::engine::Wait;

@@ -1,7 +1,7 @@
 //! The claims at one key, against an independent reference, and the time for which they block others.
 
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
-use tollgate_testing::full::full_or;
 
 use super::super::Priority;
 use super::*;

@@ -4,8 +4,8 @@ use crate::timestamp::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
-use tollgate_testing::full::full_or;
 
 use super::*;
 use crate::provider::OPENAI;

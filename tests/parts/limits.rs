@@ -3,8 +3,8 @@
 use crate::timestamp::Timestamp;
 use std::time::Duration;
 
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
-use tollgate_testing::full::full_or;
 
 use super::*;
 use crate::engine::{Level, Shortfall, Wait};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
-use tollgate_testing::full::full_or;
 
 #[path = "queue/order.rs"]
 mod order;

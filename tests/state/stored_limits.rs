@@ -5,8 +5,8 @@ use std::fs;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::{Cost, Limiter};
+use paceline::middleware::RateLimitLayer;
+use paceline::{Cost, Limiter};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 /// The estimated tokens of [`CHAT`] for an unknown provider: bytes / 4, 2 for the message, and
@@ -17,7 +17,7 @@ const CHARGE: u64 = 5 + 2 + 50;
 async fn exhausted_daily_limit_and_usage_survive_restarts() {
     for store in ["yaml: state.yaml", "sqlite: state.db"] {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tollgate.yaml");
+        let path = folder.path().join("paceline.yaml");
         let quota = "{rpd: 3, tpd: 10000, algorithm: sliding_window}";
         let text = format!("quotas: {{gpt-4o: {quota}}}\nmargin: {{percent: 0, lag: 0s}}\n");
         fs::write(&path, format!("{text}store: {{{store}, flush: 1h}}\n")).unwrap();
@@ -48,7 +48,7 @@ fn usage_survives_a_restart_in_each_store() {
     for store in ["yaml: state/s.yaml", "sqlite: state/s.db"] {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("quotas: {{a: {{rpd: 3}}}}\nstore: {{{store}, flush: 1h}}\n");
-        let path = folder.path().join("tollgate.yaml");
+        let path = folder.path().join("paceline.yaml");
         fs::write(&path, text).unwrap();
         let limiter = Limiter::from_config(&path).unwrap();
         assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");
@@ -63,7 +63,7 @@ fn usage_survives_a_restart_in_each_store() {
 fn window_changed_between_two_runs_counts_stored_usage() {
     for store in ["yaml: s.yaml", "sqlite: s.db"] {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tollgate.yaml");
+        let path = folder.path().join("paceline.yaml");
         let run = |limits: &str| {
             let quota = format!("{{limits: [{limits}], algorithm: sliding_window}}");
             let text = format!("quotas: {{a: {quota}}}\nstore: {{{store}, flush: 1h}}\n");

@@ -1,8 +1,8 @@
 //! Exact token counts of prompts: `Profile::with_tokenizer`.
 
+use paceline::provider::{ANTHROPIC, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
+use paceline::quota::Dimension;
 use serde_json::{Value, json};
-use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
-use tollgate::quota::Dimension;
 
 #[path = "../it/provider/recordings.rs"]
 #[expect(dead_code, unused_imports, reason = "most recordings are read in `it`")]

@@ -1,5 +1,5 @@
 //! Measures batch jobs in real time against a simulated provider: the utilization of the limits and
-//! the number of 429 responses. Run with `TOLLGATE_TRACES=... cargo bench -p tollgate-cli --bench batch`.
+//! the number of 429 responses. Run with `PACELINE_TRACES=... cargo bench -p paceline-cli --bench batch`.
 //!
 //! Each job sends 1,000 requests with the sizes of production traffic
 //! (`azure-llm-2023-conversation.csv`) and latencies of 50-800 ms. There is one job per algorithm and
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::HeaderMap;
-use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
-use tollgate::quota::{Algorithm, Quota};
-use tollgate_cli::batch::{Job, Resume, Stop};
-use tollgate_simulate::{ChargeRule, Settings, SimulatedServer};
+use paceline::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
+use paceline::quota::{Algorithm, Quota};
+use paceline_cli::batch::{Job, Resume, Stop};
+use paceline_simulate::{ChargeRule, Settings, SimulatedServer};
 
 const RPM: u64 = 10_000;
 const TPM: u64 = 700_000;
@@ -24,7 +24,7 @@ struct Scenario {
     name: &'static str,
     profile: Profile,
     client: Algorithm,
-    provider: tollgate_simulate::LimitAlgorithm,
+    provider: paceline_simulate::LimitAlgorithm,
     charge: ChargeRule,
 }
 
@@ -33,36 +33,36 @@ const SCENARIOS: [Scenario; 4] = [
         name: "token bucket",
         profile: OPENAI,
         client: Algorithm::TokenBucket,
-        provider: tollgate_simulate::LimitAlgorithm::TokenBucket,
+        provider: paceline_simulate::LimitAlgorithm::TokenBucket,
         charge: ChargeRule::OpenAi,
     },
     Scenario {
         name: "sliding window",
         profile: OPENAI,
         client: Algorithm::SlidingWindow,
-        provider: tollgate_simulate::LimitAlgorithm::SlidingWindow,
+        provider: paceline_simulate::LimitAlgorithm::SlidingWindow,
         charge: ChargeRule::OpenAi,
     },
     Scenario {
         name: "fixed window",
         profile: OPENAI,
         client: Algorithm::FixedWindow,
-        provider: tollgate_simulate::LimitAlgorithm::FixedWindow,
+        provider: paceline_simulate::LimitAlgorithm::FixedWindow,
         charge: ChargeRule::OpenAi,
     },
     Scenario {
         name: "token bucket, by usage",
         profile: COMPATIBLE_USAGE,
         client: Algorithm::TokenBucket,
-        provider: tollgate_simulate::LimitAlgorithm::TokenBucket,
+        provider: paceline_simulate::LimitAlgorithm::TokenBucket,
         charge: ChargeRule::Usage,
     },
 ];
 
 #[tokio::main]
 async fn main() {
-    let Some(traces) = std::env::var_os("TOLLGATE_TRACES").map(PathBuf::from) else {
-        println!("skipped: TOLLGATE_TRACES is not set; set it to the folder of the traces");
+    let Some(traces) = std::env::var_os("PACELINE_TRACES").map(PathBuf::from) else {
+        println!("skipped: PACELINE_TRACES is not set; set it to the folder of the traces");
         return;
     };
     let folder = tempfile::tempdir().expect("a temporary folder");

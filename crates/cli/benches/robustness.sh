@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # Measures how misbehaving clients affect others: the throughput and latency of 16 connections that
-# request the key `good` from `tollgate serve`, alone and while other clients send slow heads, send
+# request the key `good` from `paceline serve`, alone and while other clients send slow heads, send
 # garbage, disconnect, or flood the server with keys. Then the memory of a new server for each kind of client that
 # occupies memory without a token, which must stay below a bound, and the status that a client of another address gets.
 #
 #   crates/cli/benches/robustness.sh
 #   SECONDS_EACH=20 crates/cli/benches/robustness.sh
-#   BUILD=no crates/cli/benches/robustness.sh    measures the existing build, or TOLLGATE=path/of/another
+#   BUILD=no crates/cli/benches/robustness.sh    measures the existing build, or PACELINE=path/of/another
 #
 # The misbehaving clients run on the same CPUs, which slows the server down too. Errors must be 0.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 SECONDS_EACH=${SECONDS_EACH:-10}
-tollgate=${TOLLGATE:-target/dist/tollgate}
+paceline=${PACELINE:-target/dist/paceline}
 work=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-[ "${BUILD:-yes}" = no ] || cargo build --profile dist -p tollgate-cli
-cat >"$work/tollgate.yaml" <<'YAML'
+[ "${BUILD:-yes}" = no ] || cargo build --profile dist -p paceline-cli
+cat >"$work/paceline.yaml" <<'YAML'
 serve:
   max_requests: 1000000000
   bounds: {keys: 20000, head_timeout: 5s}
@@ -27,7 +27,7 @@ serve:
     - {key_pattern: queue, max_requests_per_window: 1, window_millis: 60000, max_requests_in_queue: 1000}
     - {key_pattern: "stay-.*", key_pattern_is_regex: true, window_millis: 3600000}
 YAML
-"$tollgate" serve --config "$work/tollgate.yaml" --port 0 >"$work/out" 2>"$work/log" &
+"$paceline" serve --config "$work/paceline.yaml" --port 0 >"$work/out" 2>"$work/log" &
 server=$!
 pids+=("$server")
 until url=$(sed -n 's/^listening on //p' "$work/out") && [ -n "$url" ]; do sleep 0.05; done
@@ -42,7 +42,7 @@ measure() {
     pids+=("$background")
     sleep 1
   fi
-  "$tollgate" bench "$url" --connections 16 --duration "${SECONDS_EACH}s" --path /rate/good --json |
+  "$paceline" bench "$url" --connections 16 --duration "${SECONDS_EACH}s" --path /rate/good --json |
     python3 -c "
 import json, sys
 r = json.load(sys.stdin)
@@ -60,7 +60,7 @@ measure "20 sending garbage" python3 crates/cli/benches/robustness.py garbage "$
 measure "100 disconnecting" python3 crates/cli/benches/robustness.py disconnect "$address"
 # Floods of keys that are never repeated: keys that are idle after a second, and keys with a window of
 # an hour, which soon exceed the bound.
-flood=("$tollgate" bench "$url" --connections 16 --keys 1000000000 --duration "$((SECONDS_EACH + 1))s")
+flood=("$paceline" bench "$url" --connections 16 --keys 1000000000 --duration "$((SECONDS_EACH + 1))s")
 measure "short-lived keys" "${flood[@]}"
 cat "$work/background"
 measure "keys above the bound" "${flood[@]}" --path "/rate/stay-{key}"
@@ -77,7 +77,7 @@ YAML
 # Starts a server and clients that occupy its memory, and compares it with a bound in MiB.
 occupy() {
   local kind=$1 bound=$2 server client url rss status
-  "$tollgate" serve --config "$work/memory.yaml" --port 0 >"$work/out" 2>"$work/log" &
+  "$paceline" serve --config "$work/memory.yaml" --port 0 >"$work/out" 2>"$work/log" &
   server=$!
   pids+=("$server")
   until url=$(sed -n 's/^listening on //p' "$work/out") && [ -n "$url" ]; do sleep 0.05; done

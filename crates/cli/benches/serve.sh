@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares the throughput and latency of POST /rate/{key} of `tollgate serve`, throttlecrab-server and
+# Compares the throughput and latency of POST /rate/{key} of `paceline serve`, throttlecrab-server and
 # an axum handler without a limiter: HTTP/1.1 with wrk, HTTP/2 (h2c) with h2load, 64 connections with
 # one request in flight each, 1 key and 10,000 keys. Every request is granted.
 #
@@ -33,7 +33,7 @@ packages() {
 }
 
 build() {
-  cargo build --profile dist -p tollgate-cli -p tollgate-serve --bin tollgate --example bare_handler
+  cargo build --profile dist -p paceline-cli -p paceline-serve --bin paceline --example bare_handler
   [ -x "$peers/bin/throttlecrab-server" ] ||
     cargo install --locked --root "$peers" --target-dir "$peers/build" "throttlecrab-server@$THROTTLECRAB"
 }
@@ -111,7 +111,7 @@ table() {
   for protocol in http1 http2; do
     for keys in 1 10000; do
       bare=$(median "$work/$protocol.$keys.bare" 1)
-      for name in bare tollgate throttlecrab; do
+      for name in bare paceline throttlecrab; do
         file=$work/$protocol.$keys.$name
         [ -s "$file" ] || continue
         awk -v p="$protocol" -v k="$keys" -v n="$name" -v bare="$bare" -v r="$(median "$file" 1)" \
@@ -126,8 +126,8 @@ packages
 [ "${BUILD:-yes}" = no ] || build
 start bare target/dist/examples/bare_handler
 bare=("$pid" "$url")
-start tollgate target/dist/tollgate serve --port 0 --max-requests 1000000000
-tollgate=("$pid" "$url")
+start paceline target/dist/paceline serve --port 0 --max-requests 1000000000
+paceline=("$pid" "$url")
 start_throttlecrab
 throttlecrab=("$pid" "$url")
 
@@ -135,7 +135,7 @@ echo "$(nproc) processors, load $(cut -d' ' -f1-3 /proc/loadavg); $ROUNDS rounds
 for ((round = 0; round < ROUNDS; round++)); do
   for protocol in http1 http2; do
     for keys in 1 10000; do
-      for name in bare tollgate throttlecrab; do
+      for name in bare paceline throttlecrab; do
         declare -n server=$name
         pid=${server[0]} url=${server[1]} path=/rate/{key} body=
         if [ "$name" = throttlecrab ]; then

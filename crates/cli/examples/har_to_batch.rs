@@ -1,7 +1,7 @@
 //! Turns recorded HTTP traffic (HAR 1.2, as browsers and proxies save it) into Batch lines.
 //!
 //! ```sh
-//! cargo run -p tollgate-cli --example har_to_batch -- FILE.har > requests.jsonl
+//! cargo run -p paceline-cli --example har_to_batch -- FILE.har > requests.jsonl
 //! ```
 //!
 //! Each `POST` with a JSON object as its body becomes a line: `custom_id` is `FILE-INDEX` (the
@@ -13,9 +13,9 @@ use std::io::{self, BufReader, Write};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use paceline_cli::explain::har::{self, HarError, Request};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tollgate_cli::explain::har::{self, HarError, Request};
 
 fn main() -> ExitCode {
     match run() {

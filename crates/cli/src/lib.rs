@@ -1,4 +1,4 @@
-//! The implementation of the `tollgate` command.
+//! The implementation of the `paceline` command.
 //!
 //! | module | content |
 //! |---|---|

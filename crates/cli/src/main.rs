@@ -1,4 +1,4 @@
-//! The `tollgate` command; see `tollgate_cli::command`.
+//! The `paceline` command; see `paceline_cli::command`.
 
 use std::process::ExitCode;
 
@@ -8,5 +8,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    tollgate_cli::command::main().into()
+    paceline_cli::command::main().into()
 }

@@ -4,16 +4,16 @@
 //! all parts share the processors. Measured once at a fixed rate below capacity, and once at full
 //! speed, where each request also waits for the 63 others.
 //!
-//! `cargo bench -p tollgate-serve --bench proxy`; arguments: seconds of each run, requests per second.
+//! `cargo bench -p paceline-serve --bench proxy`; arguments: seconds of each run, requests per second.
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use paceline_serve::{Server, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval_at};
-use tollgate_serve::{Server, Tokens};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse().ok());
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let upstream = upstream().await?;
-        let config = tollgate_serve::parse(&config(upstream))?;
+        let config = paceline_serve::parse(&config(upstream))?;
         let limiter = config.limiter()?;
         let proxy = Server::bind(config, limiter, Tokens::default()).await?;
         for (name, rate) in [(format!("{rate}/s"), Some(rate)), ("full speed".into(), None)] {

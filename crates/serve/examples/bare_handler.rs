@@ -1,4 +1,4 @@
-//! A baseline for benchmarks of `tollgate serve`: an axum handler that only reads the key.
+//! A baseline for benchmarks of `paceline serve`: an axum handler that only reads the key.
 //!
 //! Prints its address; `crates/cli/benches/serve.sh` starts it.
 

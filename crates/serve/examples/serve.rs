@@ -1,16 +1,16 @@
-//! Runs the server of `tollgate serve` inside a program that shares its limiter: HTTP requests and the
+//! Runs the server of `paceline serve` inside a program that shares its limiter: HTTP requests and the
 //! program's own work count against the same limits.
 //!
 //! ```sh
-//! cargo run -p tollgate-serve --example serve
+//! cargo run -p paceline-serve --example serve
 //! curl -i -X POST http://127.0.0.1:8080/rate/user-1
 //! ```
 //!
-//! Clients authenticate with `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN`, as with the command.
+//! Clients authenticate with `PACELINE_TOKEN` and `PACELINE_ADMIN_TOKEN`, as with the command.
 
-use tollgate::limiter::Limiter;
-use tollgate::quota::Cost;
-use tollgate_serve::{Server, Tokens};
+use paceline::limiter::Limiter;
+use paceline::quota::Cost;
+use paceline_serve::{Server, Tokens};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -31,8 +31,8 @@ async fn main() -> Result<(), Error> {
 
 /// Starts a server, and returns it with its limiter.
 pub(crate) async fn start(config: &str, tokens: Tokens) -> Result<(Server, Limiter), Error> {
-    let config = tollgate_serve::parse(config)?;
-    // `tollgate_serve::limiter(&config)` also attaches a store, bus and cluster.
+    let config = paceline_serve::parse(config)?;
+    // `paceline_serve::limiter(&config)` also attaches a store, bus and cluster.
     let limiter = config.builder().build()?;
     let server = Server::bind(config, limiter.clone(), tokens).await?;
     Ok((server, limiter))

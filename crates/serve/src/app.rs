@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::rate::RateService;
 use super::request_id::RequestIds;
 use super::tokens::Tokens;
-use tollgate::config::Config;
-use tollgate::limiter::Limiter;
+use paceline::config::Config;
+use paceline::limiter::Limiter;
 
 /// The state that all routes of a server share.
 #[derive(Debug)]

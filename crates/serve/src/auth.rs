@@ -26,7 +26,7 @@ pub(super) fn client(app: &Arc<App>) -> Auth {
 }
 
 /// Returns a layer for the routes of the proxy. It admits the same requests as [`client`], but reads the
-/// token only from `x-tollgate-token`, which is not forwarded: `Authorization` belongs to the upstream.
+/// token only from `x-paceline-token`, which is not forwarded: `Authorization` belongs to the upstream.
 pub(super) fn proxied(app: &Arc<App>) -> Auth {
     Auth::new(app, Rule::Proxied)
 }
@@ -128,14 +128,14 @@ impl Auth {
                 None => match self.refusal_reason(request) {
                     None => Ok(Identity::Anonymous),
                     Some(NotLocal::Foreign) => Err(forbidden(
-                        "TOLLGATE_TOKEN is not set, so only requests to localhost are accepted, \
-                         and none from web pages of another origin; set TOLLGATE_TOKEN, or start \
+                        "PACELINE_TOKEN is not set, so only requests to localhost are accepted, \
+                         and none from web pages of another origin; set PACELINE_TOKEN, or start \
                          the server with --allow-anonymous",
                     )),
                     Some(NotLocal::Forwarded) => Err(forbidden(
                         "a proxy forwarded this request (it has a header such as \
-                         `X-Forwarded-For`), and TOLLGATE_TOKEN is not set, so only direct requests \
-                         from this machine are accepted; set TOLLGATE_TOKEN, or start the server \
+                         `X-Forwarded-For`), and PACELINE_TOKEN is not set, so only direct requests \
+                         from this machine are accepted; set PACELINE_TOKEN, or start the server \
                          with --allow-anonymous",
                     )),
                 },
@@ -150,14 +150,14 @@ impl Auth {
             (Rule::AdminRead, None) if is_loopback(self.app.addr.ip()) => {
                 match (self.non_local_reason(request), client) {
                     (Some(NotLocal::Foreign), _) => Err(forbidden(
-                        "TOLLGATE_ADMIN_TOKEN is not set, so this is available only to requests to \
+                        "PACELINE_ADMIN_TOKEN is not set, so this is available only to requests to \
                          localhost, and not to web pages of another origin",
                     )),
                     (Some(NotLocal::Forwarded), _) => Err(forbidden(
                         "a proxy forwarded this request (it has a header such as \
-                         `X-Forwarded-For`), and TOLLGATE_ADMIN_TOKEN is not set, so this is \
+                         `X-Forwarded-For`), and PACELINE_ADMIN_TOKEN is not set, so this is \
                          available only to direct requests from this machine; set \
-                         TOLLGATE_ADMIN_TOKEN on the server",
+                         PACELINE_ADMIN_TOKEN on the server",
                     )),
                     (None, Some(_)) if !is_token(client) => Err(unauthorized(self.rule)),
                     (None, Some(_)) => Ok(Identity::Client),
@@ -165,7 +165,7 @@ impl Auth {
                 }
             }
             (Rule::AdminRead | Rule::AdminWrite, None) => Err(forbidden(
-                "this requires the admin token: set TOLLGATE_ADMIN_TOKEN on the server, and send it \
+                "this requires the admin token: set PACELINE_ADMIN_TOKEN on the server, and send it \
                  as `Authorization: Bearer`",
             )),
         }
@@ -265,10 +265,10 @@ fn is_loopback_host(host: &Host<'_>) -> bool {
 
 fn unauthorized(rule: Rule) -> Problem {
     let detail = match rule {
-        Rule::Proxied => "missing or invalid token; send the server's token as `x-tollgate-token`",
+        Rule::Proxied => "missing or invalid token; send the server's token as `x-paceline-token`",
         _ => {
             "missing or invalid token; send the server's token as `Authorization: Bearer` or \
-             `x-tollgate-token`"
+             `x-paceline-token`"
         }
     };
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
@@ -282,4 +282,4 @@ const BEARER: &[u8] = b"bearer ";
 
 /// The server's own header for tokens, because `Authorization` of a proxied request belongs to the
 /// upstream.
-const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
+const TOKEN: HeaderName = HeaderName::from_static("x-paceline-token");

@@ -35,8 +35,8 @@ use super::request_body;
 use super::request_id::MAX_LENGTH;
 use super::response_body::ResponseBody;
 use super::route::Route;
-use tollgate::Timestamp;
-use tollgate::middleware::BoxError;
+use paceline::Timestamp;
+use paceline::middleware::BoxError;
 
 /// The outermost service of a connection: it assigns request ids, bounds request bodies, turns panics
 /// into responses, and writes the access log.

@@ -2,7 +2,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use tollgate::config::OpenError;
+use paceline::config::OpenError;
 
 /// An error that prevents the server from starting.
 #[derive(Debug)]
@@ -42,15 +42,15 @@ impl fmt::Display for ServeError {
             ),
             Self::Unprotected { addr } => write!(
                 f,
-                "{addr} is reachable from other machines: set TOLLGATE_TOKEN to require a token from \
+                "{addr} is reachable from other machines: set PACELINE_TOKEN to require a token from \
                  clients, or allow anonymous access with --allow-anonymous (serve.allow_anonymous)"
             ),
             Self::InvalidVariable { variable } => {
                 write!(f, "{variable}: not valid UTF-8; set it to a text, or unset it")
             }
             Self::MissingSection => f.write_str(
-                "the configuration was loaded without the section `serve`; use tollgate_serve::parse, or add \
-                 tollgate_serve::sections() to the load options",
+                "the configuration was loaded without the section `serve`; use paceline_serve::parse, or add \
+                 paceline_serve::sections() to the load options",
             ),
             Self::Open(error) => error.fmt(f),
         }

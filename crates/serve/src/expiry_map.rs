@@ -4,8 +4,8 @@ use std::hash::Hash;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use tollgate::Timestamp;
-use tollgate::limiter::Limiter;
+use paceline::Timestamp;
+use paceline::limiter::Limiter;
 
 /// A map whose entries expire at times of the limiter's clock.
 ///

@@ -1,10 +1,10 @@
-//! The server of `tollgate serve`: a rate-limit service, a proxy in front of LLM providers, and a live
+//! The server of `paceline serve`: a rate-limit service, a proxy in front of LLM providers, and a live
 //! page.
 //!
 //! A [`Server`] decides for programs in any language whether a request of a key is admitted (`/rate`,
 //! `/v1`). As a proxy, it forwards requests to the configured upstreams as soon as the limits allow. It
-//! combines the parts of the library: the [`Limiter`](tollgate::Limiter), the layers of
-//! [`middleware`](tollgate::middleware) and the [`config`](tollgate::config).
+//! combines the parts of the library: the [`Limiter`](paceline::Limiter), the layers of
+//! [`middleware`](paceline::middleware) and the [`config`](paceline::config).
 //!
 //! | path | purpose |
 //! |---|---|

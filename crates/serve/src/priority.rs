@@ -1,7 +1,7 @@
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 
 use super::problem::Problem;
-use tollgate::limiter::Priority;
+use paceline::limiter::Priority;
 
 /// Takes the priority of a request out of its headers, so that it isn't forwarded. `name` is the
 /// configured header; without one, no header is read.

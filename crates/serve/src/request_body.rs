@@ -12,7 +12,7 @@ use pin_project::pin_project;
 use tokio::time::{Sleep, sleep};
 
 use super::config::Bounds;
-use tollgate::middleware::BoxError;
+use paceline::middleware::BoxError;
 
 /// Limits the length of a request body and the time to receive it. An empty body is not wrapped.
 pub(super) fn bounded<B>(body: B, bounds: &Bounds) -> Body

@@ -21,18 +21,18 @@ use super::connection_service::ConnectionService;
 use super::error::ServeError;
 use super::tokens::Tokens;
 use super::{api, health, live, proxy, rate};
-use tollgate::config::{Config, Loaded, ReloadOutcome, Reloader};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::BoxError;
+use paceline::config::{Config, Loaded, ReloadOutcome, Reloader};
+use paceline::limiter::Limiter;
+use paceline::middleware::BoxError;
 
 /// A running server, until it is [shut down](Self::shutdown) or dropped.
 ///
 /// ```
-/// use tollgate_serve::{Server, Tokens};
+/// use paceline_serve::{Server, Tokens};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// # runtime.block_on(async {
-/// let config = tollgate_serve::parse("serve: {listen: '127.0.0.1:0'}")?;
+/// let config = paceline_serve::parse("serve: {listen: '127.0.0.1:0'}")?;
 /// let limiter = config.builder().build()?;
 /// let server = Server::bind(config, limiter, Tokens::default()).await?;
 /// println!("listening on http://{}", server.addr());
@@ -140,7 +140,7 @@ impl Server {
 
     /// Stops accepting connections, completes open requests, and returns when all are complete or the
     /// drain time is over. Then open reservations are charged as reserved, and everything is written to
-    /// the [store](tollgate::store).
+    /// the [store](paceline::store).
     ///
     /// # Errors
     /// Returns an error if the server failed before, or if writing to the store failed; changes since

@@ -14,7 +14,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Reads `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN` from the environment. An empty token counts as
+    /// Reads `PACELINE_TOKEN` and `PACELINE_ADMIN_TOKEN` from the environment. An empty token counts as
     /// none.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl Tokens {
             Err(VarError::NotPresent) => Ok(None),
             Err(VarError::NotUnicode(_)) => Err(ServeError::InvalidVariable { variable }),
         };
-        let (client, admin) = (token("TOLLGATE_TOKEN")?, token("TOLLGATE_ADMIN_TOKEN")?);
+        let (client, admin) = (token("PACELINE_TOKEN")?, token("PACELINE_ADMIN_TOKEN")?);
         Ok(Self { client, admin }.normalized())
     }
 

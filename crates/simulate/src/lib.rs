@@ -26,7 +26,7 @@
 //! if the maximum output tokens are too few for the call, it answers with truncated text.
 //!
 //! ```
-//! use tollgate_simulate::{Provider, Settings};
+//! use paceline_simulate::{Provider, Settings};
 //!
 //! let mut provider = Provider::new(Settings::default().with_rpm(1));
 //! let body = br#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}"#;

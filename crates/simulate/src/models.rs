@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Returns the list of models, or the model at the end of a path, in OpenAI's format.
 pub(super) fn openai(path: &str) -> Option<Value> {
     let model =
-        |id: &str| json!({"id": id, "object": "model", "created": CREATED, "owned_by": "tollgate"});
+        |id: &str| json!({"id": id, "object": "model", "created": CREATED, "owned_by": "paceline"});
     at(path, "/models", OPENAI, model, |data| json!({"object": "list", "data": data}))
 }
 

@@ -12,7 +12,7 @@ type CostFn = dyn Fn(&str, &str, &SimulatedUsage) -> Option<u64> + Send + Sync;
 /// project (<https://ai.google.dev/gemini-api/docs/rate-limits>, "Spend-based rate limits", 2026-11).
 ///
 /// ```
-/// use tollgate_simulate::{Provider, Settings, SpendLimit};
+/// use paceline_simulate::{Provider, Settings, SpendLimit};
 /// // $10, and $2 per million tokens of every model.
 /// let spend = SpendLimit::new(10_000_000, |_api, _model, usage| Some((usage.input + usage.output) * 2));
 /// let provider = Provider::new(Settings::default().with_spend(spend));

@@ -1,4 +1,4 @@
-//! Recorded traffic, from the folder `$TOLLGATE_CORPUS`.
+//! Recorded traffic, from the folder `$PACELINE_CORPUS`.
 
 use std::path::PathBuf;
 
@@ -27,21 +27,21 @@ impl Recording {
     }
 }
 
-/// Reads the recordings in one file; `None` if `TOLLGATE_CORPUS` is not set.
+/// Reads the recordings in one file; `None` if `PACELINE_CORPUS` is not set.
 pub fn entries(file: &'static str) -> Option<Vec<Recording>> {
-    let Some(folder) = std::env::var_os("TOLLGATE_CORPUS") else {
-        println!("skipped: TOLLGATE_CORPUS is not set");
+    let Some(folder) = std::env::var_os("PACELINE_CORPUS") else {
+        println!("skipped: PACELINE_CORPUS is not set");
         return None;
     };
     let path = PathBuf::from(folder).join(file);
     let text = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("TOLLGATE_CORPUS: {}: {error}", path.display()));
+        .unwrap_or_else(|error| panic!("PACELINE_CORPUS: {}: {error}", path.display()));
     let har: Value = serde_json::from_str(&text).expect("a HAR file is JSON");
     let entries = har["log"]["entries"].as_array().expect("a HAR file has entries");
     Some(entries.iter().enumerate().map(|(index, value)| entry(file, index, value)).collect())
 }
 
-/// Reads the recordings of all providers; `None` if `TOLLGATE_CORPUS` is not set.
+/// Reads the recordings of all providers; `None` if `PACELINE_CORPUS` is not set.
 pub fn all() -> Option<Vec<Recording>> {
     let all: Option<Vec<_>> = FILES.iter().map(|file| entries(file)).collect();
     Some(all?.into_iter().flatten().collect())

@@ -1,7 +1,7 @@
 //! Test helpers that several packages share: processes, servers, HTTP clients and upstreams, recordings,
 //! logs.
 //!
-//! The crate doesn't depend on tollgate, and is not published.
+//! The crate doesn't depend on paceline, and is not published.
 #![expect(missing_docs, reason = "most test helpers are self-explanatory")]
 
 pub mod corpus;

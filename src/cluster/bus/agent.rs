@@ -35,7 +35,7 @@ use crate::limiter::{Ignored, Limiter};
 /// The limiter's [`Reduction`](crate::limiter::Reduction) sets the size of a reduction and the pace
 /// of recovery. The settings of go-ratelimit's `DistributedConfig` correspond as follows:
 ///
-/// | `DistributedConfig` | tollgate |
+/// | `DistributedConfig` | paceline |
 /// |---|---|
 /// | `Bus`, `AgentID` | required by [`join`](Self::join) |
 /// | `ReduceFactor` 0.5 | [`Reduction::factor`](crate::limiter::Reduction::factor) 0.5 |

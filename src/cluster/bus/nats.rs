@@ -46,7 +46,7 @@ impl NatsBus {
         }
         let (address, options) = split_credentials(address).ok_or_else(unsupported)?;
         let options = options.tls_client_config(tls.config().map_err(BusError::Tls)?);
-        RemoteBus::start("tollgate-nats", |driver| drive(address, options, driver)).map(Self)
+        RemoteBus::start("paceline-nats", |driver| drive(address, options, driver)).map(Self)
     }
 }
 
@@ -82,7 +82,7 @@ fn split_credentials(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)
 fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>, server: String) -> ConnectOptions {
     let shared = Arc::clone(shared);
     options
-        .name("tollgate")
+        .name("paceline")
         .retry_on_initial_connect()
         .max_reconnects(None)
         .connection_timeout(TIMEOUT)

@@ -39,7 +39,7 @@ impl RedisBus {
         let expected = "redis://, valkey:// or unix://, or rediss:// or valkeys:// with TLS";
         let server = url.into_connection_info().map_err(|_| BusError::Url { expected })?;
         tls.config().map_err(BusError::Tls)?;
-        RemoteBus::start("tollgate-redis-bus", |driver| drive(server, tls, driver)).map(Self)
+        RemoteBus::start("paceline-redis-bus", |driver| drive(server, tls, driver)).map(Self)
     }
 }
 

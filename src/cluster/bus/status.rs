@@ -32,16 +32,16 @@ impl BusStatus {
         let total = |name, value| Measurement::new(name, Measured::Total(value));
         let amount = |name, value| Measurement::new(name, Measured::Amount(value));
         vec![
-            Measurement::new("tollgate_bus_connected", Measured::Flag(self.connected)),
-            amount("tollgate_bus_queued", self.queued),
-            total("tollgate_bus_published_total", self.published),
-            total("tollgate_bus_failed_total", self.failed),
-            total("tollgate_bus_dropped_total", self.dropped),
-            total("tollgate_bus_received_total", self.received),
-            total("tollgate_bus_outages_total", self.outages),
-            total("tollgate_bus_retries_total", self.retries),
-            total("tollgate_bus_timeouts_total", self.timeouts),
-            Measurement::new("tollgate_bus_publish_seconds", Measured::Latency(self.latency)),
+            Measurement::new("paceline_bus_connected", Measured::Flag(self.connected)),
+            amount("paceline_bus_queued", self.queued),
+            total("paceline_bus_published_total", self.published),
+            total("paceline_bus_failed_total", self.failed),
+            total("paceline_bus_dropped_total", self.dropped),
+            total("paceline_bus_received_total", self.received),
+            total("paceline_bus_outages_total", self.outages),
+            total("paceline_bus_retries_total", self.retries),
+            total("paceline_bus_timeouts_total", self.timeouts),
+            Measurement::new("paceline_bus_publish_seconds", Measured::Latency(self.latency)),
         ]
     }
 }

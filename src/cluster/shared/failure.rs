@@ -78,7 +78,7 @@ fn code(error: &RedisError) -> &str {
 }
 
 /// Error codes that concern one call.
-const CALL_ERRORS: [&str; 5] = ["ERR", "TOLLGATE", "WRONGTYPE", "CROSSSLOT", UNREADABLE];
+const CALL_ERRORS: [&str; 5] = ["ERR", "PACELINE", "WRONGTYPE", "CROSSSLOT", UNREADABLE];
 const UNREADABLE: &str = "invalid response";
 /// Error codes that concern the server.
 const SERVER_STATE_ERRORS: [&str; 6] =

@@ -15,20 +15,20 @@ impl RedisKeys {
     pub(super) fn key(&self, key: &str) -> Vec<u8> {
         let (account, key) = (&self.account, escaped(key));
         match self.spread {
-            false => format!("tollgate:{{{account}}}:{key}"),
-            true => format!("tollgate:{{{account}/{key}}}"),
+            false => format!("paceline:{{{account}}}:{key}"),
+            true => format!("paceline:{{{account}/{key}}}"),
         }
         .into_bytes()
     }
 
     /// Returns the Redis key of the set of live processes.
     pub(super) fn members(&self) -> Vec<u8> {
-        format!("tollgate:{{{}}}#members", self.account).into_bytes()
+        format!("paceline:{{{}}}#members", self.account).into_bytes()
     }
 
     /// Returns the Redis key of the reports of these processes to a server that has lost its data.
     pub(super) fn reports(&self) -> Vec<u8> {
-        format!("tollgate:{{{}}}#reports", self.account).into_bytes()
+        format!("paceline:{{{}}}#reports", self.account).into_bytes()
     }
 
     /// Returns whether each key has its own slot.
@@ -59,8 +59,8 @@ mod tests {
     #[test]
     fn braces_in_names_do_not_change_the_slot() {
         let redis_keys = |spread| RedisKeys::new("a}{b/%", spread);
-        assert_eq!(redis_keys(false).key("{k}"), b"tollgate:{a%7D%7Bb%2F%25}:%7Bk%7D");
-        assert_eq!(redis_keys(true).key("c/k"), b"tollgate:{a%7D%7Bb%2F%25/c%2Fk}");
+        assert_eq!(redis_keys(false).key("{k}"), b"paceline:{a%7D%7Bb%2F%25}:%7Bk%7D");
+        assert_eq!(redis_keys(true).key("c/k"), b"paceline:{a%7D%7Bb%2F%25/c%2Fk}");
     }
 
     #[test]

@@ -65,9 +65,9 @@ use crate::timestamp::Timestamp;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tollgate::cluster::{OnFailure, Shared};
-/// use tollgate::limiter::Limiter;
-/// use tollgate::quota::{Cost, Quota};
+/// use paceline::cluster::{OnFailure, Shared};
+/// use paceline::limiter::Limiter;
+/// use paceline::quota::{Cost, Quota};
 ///
 /// // No server listens on this port, so each process enforces its share of the limit.
 /// let shared = Shared::builder("redis://127.0.0.1:1", "team-a")
@@ -145,7 +145,7 @@ impl Shared {
             dial::set_node_tls(tls);
             tokio::join!(monitor.run(), upkeep, leases, wakes);
         };
-        let worker = Worker::start("tollgate-shared", task).map_err(SharedError::Thread)?;
+        let worker = Worker::start("paceline-shared", task).map_err(SharedError::Thread)?;
         Ok(Self { account: account.to_owned(), coordinator, worker })
     }
 

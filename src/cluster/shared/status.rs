@@ -58,23 +58,23 @@ impl SharedStatus {
         let amount = |name, value| Measurement::new(name, Measured::Amount(value));
         let latency = Measured::Latency(self.latency);
         vec![
-            Measurement::new("tollgate_cluster_connected", Measured::Flag(self.connected)),
-            amount("tollgate_cluster_members", self.members),
-            amount("tollgate_cluster_undelivered_keys", self.undelivered_keys),
-            amount("tollgate_cluster_unacknowledged", self.unacknowledged),
-            total("tollgate_cluster_decisions_total", self.decided).with_label("store"),
-            total("tollgate_cluster_decisions_total", self.decided_by_lease).with_label("lease"),
-            total("tollgate_cluster_degraded_total", self.degraded_closed).with_label("closed"),
-            total("tollgate_cluster_degraded_total", self.degraded_open).with_label("open"),
-            total("tollgate_cluster_degraded_total", self.degraded_local).with_label("local_share"),
-            total("tollgate_cluster_uncharged_total", self.uncharged_requests)
+            Measurement::new("paceline_cluster_connected", Measured::Flag(self.connected)),
+            amount("paceline_cluster_members", self.members),
+            amount("paceline_cluster_undelivered_keys", self.undelivered_keys),
+            amount("paceline_cluster_unacknowledged", self.unacknowledged),
+            total("paceline_cluster_decisions_total", self.decided).with_label("store"),
+            total("paceline_cluster_decisions_total", self.decided_by_lease).with_label("lease"),
+            total("paceline_cluster_degraded_total", self.degraded_closed).with_label("closed"),
+            total("paceline_cluster_degraded_total", self.degraded_open).with_label("open"),
+            total("paceline_cluster_degraded_total", self.degraded_local).with_label("local_share"),
+            total("paceline_cluster_uncharged_total", self.uncharged_requests)
                 .with_label("requests"),
-            total("tollgate_cluster_uncharged_total", self.uncharged_tokens).with_label("tokens"),
-            total("tollgate_cluster_outages_total", self.outages),
-            total("tollgate_cluster_timeouts_total", self.timeouts),
-            total("tollgate_cluster_retries_total", self.retries),
-            total("tollgate_cluster_connects_total", self.connects),
-            Measurement::new("tollgate_cluster_call_seconds", latency),
+            total("paceline_cluster_uncharged_total", self.uncharged_tokens).with_label("tokens"),
+            total("paceline_cluster_outages_total", self.outages),
+            total("paceline_cluster_timeouts_total", self.timeouts),
+            total("paceline_cluster_retries_total", self.retries),
+            total("paceline_cluster_connects_total", self.connects),
+            Measurement::new("paceline_cluster_call_seconds", latency),
         ]
     }
 }

@@ -19,7 +19,7 @@ pub struct HumanDuration(
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::config::parse_duration;
+/// use paceline::config::parse_duration;
 /// assert_eq!(parse_duration("1m30s"), Ok(Duration::from_secs(90)));
 /// assert!(parse_duration("90").is_err());
 /// ```

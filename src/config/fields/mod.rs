@@ -48,10 +48,10 @@ pub(super) use unknown_key::UnknownKeyName;
 pub(super) use waiting::WaitingFields;
 pub(super) use window::WindowText;
 
-/// The configuration of tollgate. Every section is optional.
+/// The configuration of paceline. Every section is optional.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(title = "tollgate configuration", inline)]
+#[schemars(title = "paceline configuration", inline)]
 pub(super) struct Fields {
     /// The providers: names of built-in profiles, or custom ones. The first one applies to keys that
     /// don't name a provider.

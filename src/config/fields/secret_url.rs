@@ -11,10 +11,10 @@ use crate::config::tree::mask;
 /// fragment by `***`.
 ///
 /// ```
-/// use tollgate::config::Config;
+/// use paceline::config::Config;
 /// let config = Config::parse("bus: {redis: 'redis://:hunter2@127.0.0.1'}")?;
 /// assert!(!format!("{config:?}").contains("hunter2"));
-/// # Ok::<(), tollgate::config::ConfigError>(())
+/// # Ok::<(), paceline::config::ConfigError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretUrl(String);

@@ -5,7 +5,7 @@ use crate::config::section::Document;
 use crate::config::tree::{FieldPath, Node, Origin, Segment, Value, mask};
 use crate::quota::{Limit, Quota};
 
-/// All values in effect with their sources, as `tollgate show` lists them.
+/// All values in effect with their sources, as `paceline show` lists them.
 #[derive(Debug)]
 pub(super) struct EffectiveValues(Vec<EffectiveValue>);
 

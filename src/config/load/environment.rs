@@ -1,8 +1,8 @@
 use crate::config::read::misspelt;
 use crate::config::section::Sections;
 
-/// Returns the path of the value that an environment variable sets: `TOLLGATE_STORE__FLUSH` sets
-/// `store.flush`. Returns `None` for a variable with another purpose, such as `TOLLGATE_TOKEN`.
+/// Returns the path of the value that an environment variable sets: `PACELINE_STORE__FLUSH` sets
+/// `store.flush`. Returns `None` for a variable with another purpose, such as `PACELINE_TOKEN`.
 ///
 /// # Errors
 /// Returns a message if the name of the section is misspelt, or unknown and followed by `__`.
@@ -36,7 +36,7 @@ pub(super) fn path(variable: &str, sections: &Sections) -> Result<Option<Vec<Str
     Ok(Some(path))
 }
 
-const PREFIX: &str = "TOLLGATE_";
+const PREFIX: &str = "PACELINE_";
 
 #[cfg(test)]
 mod tests {
@@ -45,12 +45,12 @@ mod tests {
     #[test]
     fn variable_sets_a_field_of_a_section() {
         for (variable, to) in [
-            ("TOLLGATE_STORE__FLUSH", Some("store.flush")),
-            ("TOLLGATE_UNKNOWN_KEY", Some("unknown_key")),
-            ("TOLLGATE_QUOTAS__GPT__RPM", Some("quotas.GPT.rpm")),
-            ("TOLLGATE_SERVE__MODE", Some("serve.mode")),
-            ("TOLLGATE_CORPUS", None),
-            ("TOLLGATE_CONFIG", None),
+            ("PACELINE_STORE__FLUSH", Some("store.flush")),
+            ("PACELINE_UNKNOWN_KEY", Some("unknown_key")),
+            ("PACELINE_QUOTAS__GPT__RPM", Some("quotas.GPT.rpm")),
+            ("PACELINE_SERVE__MODE", Some("serve.mode")),
+            ("PACELINE_CORPUS", None),
+            ("PACELINE_CONFIG", None),
             ("STORE__FLUSH", None),
         ] {
             let path = path(variable, &Sections::new()).expect(variable);
@@ -61,16 +61,16 @@ mod tests {
     #[test]
     fn misspelt_section_is_error_and_other_variables_are_ignored() {
         for (variable, message) in [
-            ("TOLLGATE_STOER__FLUSH", "did you mean TOLLGATE_STORE__FLUSH?"),
-            ("TOLLGATE_QUOTA__gpt-4o__RPM", "did you mean TOLLGATE_QUOTAS__gpt-4o__RPM?"),
-            ("TOLLGATE_UNKNOWN_KEYS", "did you mean TOLLGATE_UNKNOWN_KEY?"),
-            ("TOLLGATE_SERVER__MODE", "did you mean TOLLGATE_SERVE__MODE?"),
-            ("TOLLGATE_FLUSH__STORE", "unknown section; allowed: providers, "),
+            ("PACELINE_STOER__FLUSH", "did you mean PACELINE_STORE__FLUSH?"),
+            ("PACELINE_QUOTA__gpt-4o__RPM", "did you mean PACELINE_QUOTAS__gpt-4o__RPM?"),
+            ("PACELINE_UNKNOWN_KEYS", "did you mean PACELINE_UNKNOWN_KEY?"),
+            ("PACELINE_SERVER__MODE", "did you mean PACELINE_SERVE__MODE?"),
+            ("PACELINE_FLUSH__STORE", "unknown section; allowed: providers, "),
         ] {
             let error = path(variable, &Sections::new()).expect_err(variable);
             assert!(error.contains(message), "{variable}: {error}");
         }
-        // Variables of the command, and variables that Kubernetes sets for a service named `tollgate`.
+        // Variables of the command, and variables that Kubernetes sets for a service named `paceline`.
         for other in [
             "TOKEN",
             "ADMIN_TOKEN",
@@ -94,7 +94,7 @@ mod tests {
             "PORT_8080_TCP_ADDR",
             "SERVICE_PORT_HTTP",
         ] {
-            assert_eq!(path(&format!("TOLLGATE_{other}"), &Sections::new()), Ok(None), "{other}");
+            assert_eq!(path(&format!("PACELINE_{other}"), &Sections::new()), Ok(None), "{other}");
         }
     }
 }

@@ -6,14 +6,14 @@ use crate::config::section::Sections;
 /// The sources of a configuration.
 ///
 /// ```
-/// use tollgate::config::{self, LoadOptions, Override};
+/// use paceline::config::{self, LoadOptions, Override};
 ///
 /// let options = LoadOptions::new()
-///     .with_environment([("TOLLGATE_WAITING__MAX_WAIT".to_owned(), "2m".to_owned())])
+///     .with_environment([("PACELINE_WAITING__MAX_WAIT".to_owned(), "2m".to_owned())])
 ///     .with_override(Override::new("--share", &["share"], "0.5"));
 /// let loaded = config::load(&options)?;
 /// assert_eq!(loaded.config.waiting.max_wait.map(|wait| wait.as_secs()), Some(120));
-/// # Ok::<(), tollgate::config::ConfigError>(())
+/// # Ok::<(), paceline::config::ConfigError>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
@@ -57,7 +57,7 @@ impl LoadOptions {
         Self::default()
     }
 
-    /// Creates options with the environment of this process. The file is the one that `TOLLGATE_CONFIG`
+    /// Creates options with the environment of this process. The file is the one that `PACELINE_CONFIG`
     /// names, else the default file if it exists.
     pub fn from_environment() -> Self {
         // Treat a value that is not Unicode as invalid, not as missing.
@@ -67,20 +67,20 @@ impl LoadOptions {
         Self::new().with_environment(std::env::vars_os().filter_map(text))
     }
 
-    /// Sets the file, regardless of `TOLLGATE_CONFIG`.
+    /// Sets the file, regardless of `PACELINE_CONFIG`.
     pub fn with_path(mut self, path: impl Into<PathBuf>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Sets the environment variables. Only those that start with `TOLLGATE_`, and those that locate the
+    /// Sets the environment variables. Only those that start with `PACELINE_`, and those that locate the
     /// default file (`XDG_CONFIG_HOME`, `HOME`), are kept, since others may be secrets.
     pub fn with_environment(
         mut self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
         let is_used = |(name, _): &(String, String)| {
-            name.starts_with("TOLLGATE_") || ["XDG_CONFIG_HOME", "HOME"].contains(&name.as_str())
+            name.starts_with("PACELINE_") || ["XDG_CONFIG_HOME", "HOME"].contains(&name.as_str())
         };
         self.environment = variables.into_iter().filter(is_used).collect();
         self.environment.sort();
@@ -109,16 +109,16 @@ impl LoadOptions {
         self
     }
 
-    /// Returns the path of the file: the path that was set, else the value of `TOLLGATE_CONFIG`, else
-    /// `$XDG_CONFIG_HOME/tollgate/config.yaml` (or below `~/.config`) if that file exists.
+    /// Returns the path of the file: the path that was set, else the value of `PACELINE_CONFIG`, else
+    /// `$XDG_CONFIG_HOME/paceline/config.yaml` (or below `~/.config`) if that file exists.
     pub fn file(&self) -> Option<PathBuf> {
         let set = |name| self.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = || set("HOME").map(|home| home.join(".config"));
         let default = || {
             let folder = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(home)?;
-            Some(folder.join("tollgate/config.yaml")).filter(|path| path.is_file())
+            Some(folder.join("paceline/config.yaml")).filter(|path| path.is_file())
         };
-        self.path.clone().or_else(|| set("TOLLGATE_CONFIG")).or_else(default)
+        self.path.clone().or_else(|| set("PACELINE_CONFIG")).or_else(default)
     }
 
     fn variable(&self, name: &str) -> Option<&str> {

@@ -13,8 +13,8 @@
 //! ```
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
-//! use tollgate::config::Config;
-//! use tollgate::config::section::{Check, Section, Sections, FieldPath};
+//! use paceline::config::Config;
+//! use paceline::config::section::{Check, Section, Sections, FieldPath};
 //!
 //! #[derive(Debug, Clone, PartialEq)]
 //! struct Crawler {
@@ -52,7 +52,7 @@
 //! assert_eq!(config.section::<Crawler>(), Some(&Crawler { threads: 8 }));
 //! let error = Config::parse_with("crawler: {threads: 0}", &sections).unwrap_err();
 //! assert_eq!(error.to_string(), "config:1:20: crawler.threads: must be at least 1, not 0");
-//! # Ok::<(), tollgate::config::ConfigError>(())
+//! # Ok::<(), paceline::config::ConfigError>(())
 //! ```
 
 mod document;

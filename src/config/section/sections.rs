@@ -80,7 +80,7 @@ impl Sections {
     /// # Panics
     /// Panics if the library has a section of that name.
     pub fn with<S: Section>(mut self) -> Self {
-        assert!(!Fields::SECTIONS.contains(&S::NAME), "`{}` is a section of tollgate", S::NAME);
+        assert!(!Fields::SECTIONS.contains(&S::NAME), "`{}` is a section of paceline", S::NAME);
         self.0.retain(|registered| registered.0.name() != S::NAME);
         self.0.push(Registered(&TypeOf::<S>(PhantomData)));
         self
@@ -139,5 +139,5 @@ impl fmt::Debug for Sections {
     }
 }
 
-/// The sections of tollgate's other crates, which a file may have even if they are not registered.
+/// The sections of paceline's other crates, which a file may have even if they are not registered.
 const RESERVED: [&str; 1] = ["serve"];

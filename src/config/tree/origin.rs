@@ -40,7 +40,7 @@ impl Origin {
         }
     }
 
-    /// Formats the source without the column: `tollgate.yaml:12`.
+    /// Formats the source without the column: `paceline.yaml:12`.
     pub(in crate::config) fn brief(&self) -> String {
         match self {
             Self::File { file, position: Some(position) } => format!("{file}:{}", position.line),
@@ -50,7 +50,7 @@ impl Origin {
 }
 
 impl fmt::Display for Origin {
-    /// Formats the source: `tollgate.yaml:12:9`, `TOLLGATE_STORE__FLUSH`, `--rpm`, `profile openai`, `built-in`.
+    /// Formats the source: `paceline.yaml:12:9`, `PACELINE_STORE__FLUSH`, `--rpm`, `profile openai`, `built-in`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { file, position: None } => f.write_str(file),

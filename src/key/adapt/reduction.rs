@@ -10,12 +10,12 @@ use crate::answer::error::BuildError;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tollgate::limiter::{Limiter, Reduction};
+/// use paceline::limiter::{Limiter, Reduction};
 /// let gently = Reduction::new().factor(0.8).interval(Duration::from_secs(10));
 /// let limiter = Limiter::builder().reduction(gently).build()?;
 /// let error = Limiter::builder().reduction(gently.factor(1.5)).build().unwrap_err();
 /// assert_eq!(error.to_string(), "reduction factor: 1.5 is out of range; set a value above 0 and below 1");
-/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// # Ok::<(), paceline::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reduction {

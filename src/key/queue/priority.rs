@@ -7,7 +7,7 @@ use std::fmt;
 /// [`max_starvation`](crate::limiter::WaitPolicy::max_starvation), 30 s unless set otherwise.
 ///
 /// ```
-/// use tollgate::limiter::Priority;
+/// use paceline::limiter::Priority;
 /// assert!(Priority::INTERACTIVE > Priority::NORMAL && Priority::NORMAL > Priority::BATCH);
 /// assert_eq!("batch".parse(), Ok(Priority::BATCH));
 /// assert_eq!("-7".parse(), Ok(Priority::new(-7)));

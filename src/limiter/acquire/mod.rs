@@ -50,7 +50,7 @@ use crate::timestamp::Timestamp;
 ///
 /// ```compile_fail
 /// #![deny(unused_must_use)]
-/// use tollgate::{Cost, Limiter};
+/// use paceline::{Cost, Limiter};
 /// async fn send(limiter: &Limiter) {
 ///     limiter.acquire("gpt-4o", &Cost::new());
 /// }
@@ -91,12 +91,12 @@ impl Acquire {
     /// resets if the limiter has a backend, which wouldn't keep it. A key that is refused as unknown stays refused.
     ///
     /// ```
-    /// use tollgate::{Cost, Limiter, Quota};
+    /// use paceline::{Cost, Limiter, Quota};
     /// let limiter = Limiter::builder().build()?;
     /// let limits = Quota::new().rpm(1);
     /// assert!(limiter.acquire("user:7", &Cost::new()).limits(&limits).try_now().is_ok());
     /// assert!(limiter.acquire("user:7", &Cost::new()).limits(&limits).try_now().is_err());
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     pub fn limits(mut self, limits: &Quota) -> Self {
         self.request.set_limits(limits);
@@ -129,16 +129,16 @@ impl Acquire {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tollgate::limiter::DefaultLimits;
-    /// use tollgate::quota::{Dimension, Limit, Window};
-    /// use tollgate::{Cost, Limiter, Quota};
+    /// use paceline::limiter::DefaultLimits;
+    /// use paceline::quota::{Dimension, Limit, Window};
+    /// use paceline::{Cost, Limiter, Quota};
     /// let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500)).build()?;
     /// let two_a_second = Limit::new(Dimension::Requests, 2, Window::SECOND).unwrap();
     /// let limits = DefaultLimits::new(&limiter, &Quota::new().limit(two_a_second));
     /// let admit = |key| limiter.acquire(key, &Cost::new()).default_limits(&limits).try_now().is_ok();
     /// assert_eq!([admit("a"), admit("a"), admit("a"), admit("b")], [true, true, false, true]);
     /// assert!((0..100).all(|_| admit("gpt-4o")));
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// # Ok::<(), paceline::limiter::BuildError>(())
     /// ```
     pub fn default_limits(mut self, limits: &DefaultLimits) -> Self {
         self.set_default_limits(limits);

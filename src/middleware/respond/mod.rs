@@ -6,9 +6,9 @@
 //!
 //! ```
 //! use axum::{Router, routing::get};
-//! use tollgate::quota::Margin;
-//! use tollgate::middleware::respond::Scope;
-//! use tollgate::{Limiter, Quota, RateLimitLayer};
+//! use paceline::quota::Margin;
+//! use paceline::middleware::respond::Scope;
+//! use paceline::{Limiter, Quota, RateLimitLayer};
 //!
 //! let limiter = Limiter::builder()
 //!     .quota("peer:*", Quota::new().rpm(60)) // per address

@@ -24,7 +24,7 @@ use crate::middleware::ScopeKey;
 /// 128 bytes is hashed too. [`key_of`](Self::key_of) returns the key of a value.
 ///
 /// ```
-/// use tollgate::middleware::respond::Scope;
+/// use paceline::middleware::respond::Scope;
 /// let by_key = Scope::header(http::HeaderName::from_static("x-api-key"));
 /// let by_tenant = Scope::header(http::HeaderName::from_static("x-tenant")).plain().named("tenant");
 /// assert_eq!(by_tenant.key_of("acme"), "tenant:acme");

@@ -36,8 +36,8 @@ pub enum Judged<Response, Judging> {
 ///
 /// ```
 /// use std::future::{Ready, ready};
-/// use tollgate::Timestamp;
-/// use tollgate::middleware::{Judge, Judged, Observe, Verdict, ResponseGuard};
+/// use paceline::Timestamp;
+/// use paceline::middleware::{Judge, Judged, Observe, Verdict, ResponseGuard};
 ///
 /// enum Answer {
 ///     Busy,

@@ -39,14 +39,14 @@
 //! an `http` request is copied. Prefer `Bytes` or `Full<Bytes>` for long bodies.
 //!
 //! ```
-//! use tollgate::middleware::RateLimitLayer;
+//! use paceline::middleware::RateLimitLayer;
 //! use tower::{Layer, ServiceExt, service_fn};
 //! # use std::sync::atomic::{AtomicU32, Ordering};
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
 //! # runtime.block_on(async {
-//! # let clock = tollgate::limiter::TokioClock::new();
-//! # let limiter = tollgate::Limiter::builder().clock(clock).build()?;
+//! # let clock = paceline::limiter::TokioClock::new();
+//! # let limiter = paceline::Limiter::builder().clock(clock).build()?;
 //! let busy = AtomicU32::new(2);
 //! let provider = service_fn(|_: http::Request<String>| async {
 //!     let mut answer = http::Response::new("{}".to_owned());
@@ -69,7 +69,7 @@
 //!
 //! | client or layer | retries | recommendation |
 //! |---|---|---|
-//! | the SDKs of OpenAI and Anthropic, in any language | `max_retries`, 2 unless set: on 408, 409, 429, 5xx and broken connections | with `tollgate` as a proxy, set it to 0, or expect up to three times the requests |
+//! | the SDKs of OpenAI and Anthropic, in any language | `max_retries`, 2 unless set: on 408, 409, 429, 5xx and broken connections | with `paceline` as a proxy, set it to 0, or expect up to three times the requests |
 //! | async-openai | with an `OpenAIRetryLayer` or a retry policy around its service | put the rate-limit layer below that (`with_http_service`), so that each attempt is charged |
 //! | `reqwest::Client` | requests that an HTTP/2 server has rejected (`REFUSED_STREAM`, `GOAWAY`), and those selected by a policy given to `ClientBuilder::retry` | rejected requests were not served; set no policy for the provider's host |
 //! | hyper-util's client, and therefore reqwest | requests on an idle connection that turned out to be closed (`retry_canceled_requests`, on by default) | such requests were not served |

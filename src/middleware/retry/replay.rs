@@ -8,7 +8,7 @@ use crate::middleware::PeekBody;
 /// `reqwest::Request::try_clone` succeeds. The request type of a custom service implements this trait:
 ///
 /// ```
-/// use tollgate::middleware::Replay;
+/// use paceline::middleware::Replay;
 /// #[derive(Clone)]
 /// struct Prompt(String);
 ///

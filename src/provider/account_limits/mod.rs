@@ -20,8 +20,8 @@ use super::{ANTHROPIC, OPENAI, Profile};
 /// An account whose limits its provider states.
 ///
 /// ```
-/// use tollgate::provider::OPENAI;
-/// use tollgate::provider::account_limits::AccountLimits;
+/// use paceline::provider::OPENAI;
+/// use paceline::provider::account_limits::AccountLimits;
 ///
 /// let limits = AccountLimits::new(OPENAI, Some("proj_abc"))?;
 /// assert_eq!(limits.key_variable(), "OPENAI_ADMIN_KEY");
@@ -29,7 +29,7 @@ use super::{ANTHROPIC, OPENAI, Profile};
 ///     limits.urls(),
 ///     ["https://api.openai.com/v1/organization/projects/proj_abc/rate_limits"],
 /// );
-/// # Ok::<(), tollgate::provider::account_limits::NoAccountLimits>(())
+/// # Ok::<(), paceline::provider::account_limits::NoAccountLimits>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountLimits {

@@ -10,7 +10,7 @@
 //! (docs.claude.com), `POST /v1/responses/input_tokens` (developers.openai.com/api/reference).
 //!
 //! ```
-//! use tollgate::provider::{ANTHROPIC, count_tokens};
+//! use paceline::provider::{ANTHROPIC, count_tokens};
 //!
 //! let body = br#"{"model": "claude-haiku-4-5", "max_tokens": 50,
 //!                 "messages": [{"role": "user", "content": "Hello"}]}"#;

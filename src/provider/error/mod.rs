@@ -34,7 +34,7 @@ impl ApiError {
     /// code, type nor message.
     ///
     /// ```
-    /// # use tollgate::provider::ApiError;
+    /// # use paceline::provider::ApiError;
     /// let body = br#"{"error": {"type": "tokens", "code": "rate_limit_exceeded",
     ///     "message": "Rate limit reached on tokens per min (TPM): Limit 10000, Used 8782"}}"#;
     /// let error = ApiError::read(body).expect("an error");

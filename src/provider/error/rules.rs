@@ -6,14 +6,14 @@ use super::ApiError;
 ///
 /// ```
 /// use http::{HeaderMap, StatusCode};
-/// use tollgate::provider::{Class, ErrorRules, Profile, Rules};
+/// use paceline::provider::{Class, ErrorRules, Profile, Rules};
 ///
 /// const ERRORS: ErrorRules = ErrorRules::new().account_codes(&["out_of_credits"]);
 /// let acme = Profile::custom(Rules::new("acme").errors(ERRORS))?;
 /// let body = br#"{"error": {"code": "out_of_credits", "message": "Top up"}}"#;
 /// let class = acme.classify(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body);
 /// assert_eq!(class, Class::Terminal);
-/// # Ok::<(), tollgate::provider::InvalidProfile>(())
+/// # Ok::<(), paceline::provider::InvalidProfile>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorRules {

@@ -13,7 +13,7 @@ use super::{LimitReading, LimitReadings};
 /// `remaining`, `reset` or `renewalperiod`: `x-ratelimit-remaining-tokens`.
 ///
 /// ```
-/// use tollgate::provider::{LimitHeader, LimitHeaders, LimitWindow, Profile, Rules};
+/// use paceline::provider::{LimitHeader, LimitHeaders, LimitWindow, Profile, Rules};
 ///
 /// const LIMITS: LimitHeaders = LimitHeaders::new(
 ///     &["x-acme-"],

@@ -26,7 +26,7 @@ use crate::quota::{Algorithm, Dimension, SettleAt};
 /// a base URL of its own, or made of [custom](Self::custom) [`Rules`].
 ///
 /// ```
-/// use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+/// use paceline::provider::{COMPATIBLE, OPENAI, Profile};
 /// assert_eq!(Profile::find("https://api.openai.com/v1/chat/completions"), OPENAI);
 /// assert_eq!(Profile::find("http://gpu-7:8000/v1"), COMPATIBLE);
 /// assert_eq!(Profile::named("openai"), Some(OPENAI));
@@ -61,8 +61,8 @@ impl Profile {
     /// the vocabularies, which takes 0.3 s: call it at startup.
     ///
     /// ```
-    /// use tollgate::provider::OPENAI;
-    /// use tollgate::quota::Dimension;
+    /// use paceline::provider::OPENAI;
+    /// use paceline::quota::Dimension;
     /// let body = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "速率限制"}]}"#;
     /// let estimate = OPENAI.with_tokenizer().read_request("/v1/chat/completions", body.as_bytes());
     /// // 3 tokens of text, 4 around a message, 3 to begin the answer.
@@ -101,12 +101,12 @@ impl Profile {
     /// quotas.
     ///
     /// ```
-    /// use tollgate::provider::{ANTHROPIC, Api, Profile};
+    /// use paceline::provider::{ANTHROPIC, Api, Profile};
     ///
     /// let api = Api::bearer(&["ACME_API_KEY"]).endpoint("/v1/messages");
     /// let acme = Profile::custom(ANTHROPIC.rules_as("acme").urls(&["*.acme.example"]).api(api))?;
     /// assert_eq!((acme.name(), acme.built_in()), ("acme", ANTHROPIC));
-    /// # Ok::<(), tollgate::provider::InvalidProfile>(())
+    /// # Ok::<(), paceline::provider::InvalidProfile>(())
     /// ```
     pub const fn rules_as(&self, name: &'static str) -> Rules {
         let base = match self.rules.base {
@@ -125,11 +125,11 @@ impl Profile {
     /// Name and base URL are kept for the life of the process, once for each pair.
     ///
     /// ```
-    /// use tollgate::provider::{OPENAI, Profile};
+    /// use paceline::provider::{OPENAI, Profile};
     /// let vllm = OPENAI.like("my-vllm", "http://gpu-7:8000")?;
     /// assert_eq!((vllm.name(), vllm.base_url()), ("my-vllm", Some("http://gpu-7:8000")));
     /// assert_eq!(Profile::find_among(&[vllm], "http://gpu-7:8000/v1/embeddings"), vllm);
-    /// # Ok::<(), tollgate::provider::InvalidProfile>(())
+    /// # Ok::<(), paceline::provider::InvalidProfile>(())
     /// ```
     ///
     /// # Errors
@@ -189,12 +189,12 @@ impl Profile {
     /// for `my-vllm`.
     ///
     /// ```
-    /// use tollgate::provider::OPENAI;
+    /// use paceline::provider::OPENAI;
     ///
     /// assert_eq!(OPENAI.key_variables(), ["OPENAI_API_KEY"]);
     /// let own = OPENAI.like("my-vllm", "http://gpu-7:8000")?;
     /// assert_eq!(own.key_variables(), ["MY_VLLM_API_KEY"]);
-    /// # Ok::<(), tollgate::provider::InvalidProfile>(())
+    /// # Ok::<(), paceline::provider::InvalidProfile>(())
     /// ```
     pub fn key_variables(&self) -> Vec<String> {
         let own = self.api().key_variables;

@@ -44,7 +44,7 @@ impl Profile {
     ///
     /// ```
     /// use http::Method;
-    /// use tollgate::provider::OPENAI;
+    /// use paceline::provider::OPENAI;
     /// assert!(OPENAI.is_free(&Method::GET, "/v1/models", false));
     /// assert!(OPENAI.is_free(&Method::POST, "/v1/batches/batch_1/cancel", true));
     /// assert!(!OPENAI.is_free(&Method::POST, "/v1/batches", true));
@@ -78,7 +78,7 @@ impl Profile {
     ///
     /// ```
     /// use http::HeaderMap;
-    /// use tollgate::provider::OPENAI;
+    /// use paceline::provider::OPENAI;
     /// let read = |body: &str| {
     ///     OPENAI.read_request_strictly("/v1/responses", &HeaderMap::new(), body.as_bytes())
     /// };

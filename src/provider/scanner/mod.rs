@@ -60,7 +60,7 @@ use crate::quota::Usage;
 /// missed, but none is found at a wrong depth.
 ///
 /// ```
-/// use tollgate::provider::{OPENAI, Scanner};
+/// use paceline::provider::{OPENAI, Scanner};
 /// let mut scanner = Scanner::new(OPENAI, Some("text/event-stream"));
 /// scanner.feed(b"data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}], \"usage\": null}\n\n");
 /// assert_eq!(scanner.usage(), None);

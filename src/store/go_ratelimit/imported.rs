@@ -102,7 +102,7 @@ impl ImportedState {
             self.ahead += 1;
             return Some((now, amount.unsigned_abs()));
         }
-        // A margin prolongs tollgate's windows by up to a second.
+        // A margin prolongs paceline's windows by up to a second.
         let window = i128::from(window.as_nanos()) + i128::from(Window::SECOND.as_nanos());
         match u64::try_from(at) {
             Ok(nanos) if at + window > i128::from(now.as_nanos()) => {

@@ -24,7 +24,7 @@ pub enum FileKind {
 
 impl FileKind {
     /// Detects the kind of a file by its content. Returns `None` for an empty or missing file. A file
-    /// of an unknown program counts as tollgate's file of the same format, whose reader reports the
+    /// of an unknown program counts as paceline's file of the same format, whose reader reports the
     /// problem.
     pub(in crate::store) fn detect(path: &Path) -> Result<Option<Self>, StoreError> {
         let failed = |error: io::Error| StoreError::new(path, format!("cannot be read: {error}"));

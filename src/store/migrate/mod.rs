@@ -29,8 +29,8 @@ pub struct MigrateOptions {
 /// `now` is the current time, to which times of usage in the future are clamped. If `boot` is known, times are
 /// also corrected for changes of the clock since they were written.
 ///
-/// The source is a YAML or SQLite file of tollgate or go-ratelimit, detected by its content. The
-/// destination is a YAML or SQLite file of tollgate. If it does not exist, it is created in the
+/// The source is a YAML or SQLite file of paceline or go-ratelimit, detected by its content. The
+/// destination is a YAML or SQLite file of paceline. If it does not exist, it is created in the
 /// format that its extension implies: `.yaml`, `.yml`, `.db`, `.sqlite` or `.sqlite3`.
 ///
 /// Quotas and keys of the destination are kept. A quota of the source replaces a quota of the same
@@ -43,11 +43,11 @@ pub struct MigrateOptions {
 /// Returns [`MigrateError`]; the destination is then unchanged.
 ///
 /// ```
-/// use tollgate::store::{self, FileKind, MigrateOptions};
+/// use paceline::store::{self, FileKind, MigrateOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (old, new) = (folder.path().join("ratelimits.yaml"), folder.path().join("state.db"));
-/// # let now = tollgate::Timestamp::from_unix_secs(1_771_597_922);
+/// # let now = paceline::Timestamp::from_unix_secs(1_771_597_922);
 /// std::fs::write(&old, "quotas:\n  gpt-4o:\n    max_rpm: 500\n    max_tpm: 30000\n    max_rpd: 0\n")?;
 /// let summary = store::migrate(&old, &new, MigrateOptions::default(), now, None)?;
 /// assert_eq!((summary.from, summary.to, summary.quotas), (FileKind::GoYaml, FileKind::Sqlite, 1));

@@ -86,14 +86,14 @@ impl fmt::Display for DatabaseProblem {
             Self::IsDirectory => f.write_str("is a directory, not a database file"),
             Self::NotADatabase => f.write_str(NOT_A_DATABASE),
             Self::GoRatelimit => f.write_str(
-                "is a go-ratelimit database; import it into another file with `tollgate migrate`",
+                "is a go-ratelimit database; import it into another file with `paceline migrate`",
             ),
             Self::Foreign => f.write_str(
                 "belongs to another program and was left unchanged; choose another file",
             ),
             Self::Newer(version) => write!(
                 f,
-                "written by a newer tollgate (schema version {version}) and left unchanged; use \
+                "written by a newer paceline (schema version {version}) and left unchanged; use \
                  that version, or choose another file"
             ),
             Self::Corrupt => f.write_str(CORRUPT),

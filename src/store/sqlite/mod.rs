@@ -16,8 +16,8 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tollgate::store::{Persistence, Sqlite};
-//! use tollgate::{Cost, Limiter, Quota};
+//! use paceline::store::{Persistence, Sqlite};
+//! use paceline::{Cost, Limiter, Quota};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("state.db");
@@ -100,7 +100,7 @@ impl Sqlite {
     /// clock since they were written. Does not register as an owner, and creates and changes no file.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the file is missing or is not a tollgate database.
+    /// Returns [`StoreError`] if the file is missing or is not a paceline database.
     pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         let peek = || {
             let db = schema::peek(path)?;
@@ -139,7 +139,7 @@ impl Sqlite {
     /// the call changes nothing.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the file can't be written or is not a tollgate database; the file is
+    /// Returns [`StoreError`] if the file can't be written or is not a paceline database; the file is
     /// then unchanged.
     pub fn replace(
         path: &Path,

@@ -9,7 +9,7 @@ use crate::store::private_file::private_file;
 use crate::store::regular_file;
 
 /// Opens the database for writing, and creates it if it is missing. Nothing is written before the
-/// file is known to be a tollgate database.
+/// file is known to be a paceline database.
 pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     create_directory(path)?;
     check_file(path)?;
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(db)
 }
 
-/// Opens a tollgate database read-only; creates no files, not even beside a database in use.
+/// Opens a paceline database read-only; creates no files, not even beside a database in use.
 pub(super) fn peek(path: &Path) -> Result<Connection, DatabaseError> {
     fs::metadata(path).map_err(DatabaseProblem::Io)?;
     check_file(path)?;
@@ -196,8 +196,8 @@ fn migrate(db: &mut Connection) -> Result<(), DatabaseError> {
     Ok(())
 }
 
-/// The application id in the file header: `toll`.
-const APPLICATION: i32 = 0x746f_6c6c;
+/// The application id in the file header: `pace`.
+const APPLICATION: i32 = 0x7061_6365;
 const VERSION: i32 = 4;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const MIN_PAGE_SIZE: u64 = 512;

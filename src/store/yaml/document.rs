@@ -137,7 +137,7 @@ struct Head {
     state: Option<serde_yaml::Value>,
 }
 
-/// Checks that a text is a complete tollgate file of this version.
+/// Checks that a text is a complete paceline file of this version.
 fn check(path: &Path, text: &str) -> Result<(), StoreError> {
     if is_too_deep(text) {
         return Err(invalid(path, &format!("nested more than {MAX_DEPTH} levels deep")));
@@ -148,7 +148,7 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
         Some(VERSION) => {}
         Some(version) => {
             let reason = format!(
-                "unsupported version {version}; this tollgate reads version {VERSION}: use the \
+                "unsupported version {version}; this paceline reads version {VERSION}: use the \
                  release that wrote the file"
             );
             return Err(StoreError::new(path, reason));
@@ -156,7 +156,7 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
         None if head.quotas.is_some() || head.state.is_some() => {
             return Err(StoreError::new(path, MAYBE_GO));
         }
-        None => return Err(invalid(path, "not a tollgate state file: it has no `version`")),
+        None => return Err(invalid(path, "not a paceline state file: it has no `version`")),
     }
     let text = text.trim_end();
     if text.lines().next_back() == Some(END) {
@@ -170,7 +170,7 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
 fn not_a_state(error: &serde_yaml::Error) -> String {
     let position =
         |at: serde_yaml::Location| format!(" (line {}, column {})", at.line(), at.column());
-    format!("not a tollgate state file{}", error.location().map(position).unwrap_or_default())
+    format!("not a paceline state file{}", error.location().map(position).unwrap_or_default())
 }
 
 fn invalid(path: &Path, reason: &str) -> StoreError {
@@ -182,9 +182,9 @@ fn stored_quotas(quotas: &[NamedQuota]) -> BTreeMap<String, StoredQuota> {
 }
 
 const VERSION: u64 = 1;
-const TITLE: &str = "# State of tollgate, which overwrites this file; see `tollgate::store::Yaml` for its format.\n";
+const TITLE: &str = "# State of paceline, which overwrites this file; see `paceline::store::Yaml` for its format.\n";
 /// The YAML end-of-document marker; a file without it is truncated.
 const END: &str = "...";
 const UNCHANGED: &str = "the file was left unchanged: fix it, or move it aside to start fresh";
-const MAYBE_GO: &str = "it has no `version`; if go-ratelimit wrote it, import it with `tollgate \
+const MAYBE_GO: &str = "it has no `version`; if go-ratelimit wrote it, import it with `paceline \
                         migrate`, which leaves it unchanged";

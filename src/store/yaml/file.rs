@@ -67,7 +67,7 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
 
 fn unreadable(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::InvalidData => "not a tollgate state file: invalid UTF-8; the file was left unchanged: move it aside to start fresh".into(),
+        ErrorKind::InvalidData => "not a paceline state file: invalid UTF-8; the file was left unchanged: move it aside to start fresh".into(),
         _ => format!("cannot be read: {error}"),
     }
 }
@@ -97,7 +97,7 @@ fn directory(path: &Path) -> &Path {
 
 fn temporary(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".tollgate-tmp");
+    name.push(".paceline-tmp");
     name.into()
 }
 

@@ -79,13 +79,13 @@ use crate::timestamp::Timestamp;
 /// several processes, use the SQLite store.
 ///
 /// ```
-/// use tollgate::limiter::{BucketChanges, KeyChanges};
-/// use tollgate::quota::{Dimension, Window};
-/// use tollgate::store::{Store, Yaml};
+/// use paceline::limiter::{BucketChanges, KeyChanges};
+/// use paceline::quota::{Dimension, Window};
+/// use paceline::store::{Store, Yaml};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("state.yaml");
-/// # let now = tollgate::Timestamp::from_nanos(1_771_597_921_123_456_789);
+/// # let now = paceline::Timestamp::from_nanos(1_771_597_921_123_456_789);
 /// let mut store = Yaml::new(&path);
 /// store.open(now)?;
 /// let mut changes = KeyChanges::new("gpt-4o");

@@ -1,10 +1,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tollgate::cluster::{OnFailure, SharingMode};
-use tollgate::config::{BusServer, StoreFile};
-use tollgate::limiter::UnknownKey;
-use tollgate::quota::Dimension;
+use paceline::cluster::{OnFailure, SharingMode};
+use paceline::config::{BusServer, StoreFile};
+use paceline::limiter::UnknownKey;
+use paceline::quota::Dimension;
 
 use super::{EXAMPLE, parse_valid};
 
@@ -52,7 +52,7 @@ fn file_without_settings_equals_defaults() {
     for text in ["{}", "# a comment\n{}\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
         let config = parse_valid(text);
         // Only the server has keys of `/rate`.
-        let defaults = tollgate::Limiter::builder().name_space(tollgate::config::RATE_PREFIX);
+        let defaults = paceline::Limiter::builder().name_space(paceline::config::RATE_PREFIX);
         let config = config.builder();
         assert_eq!(format!("{config:?}"), format!("{defaults:?}"), "{text:?}");
     }

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tollgate::config::{self, Config, LoadOptions, Loaded, Override, StoreFile};
+use paceline::config::{self, Config, LoadOptions, Loaded, Override, StoreFile};
 
 /// Loads a file of this text with variables and flags.
 fn load(text: &str, variables: &[(&str, &str)], flags: &[Override]) -> Result<Loaded, String> {
@@ -22,7 +22,7 @@ fn rpm(config: &Config) -> u64 {
 #[test]
 fn flags_override_variables_override_file_override_profiles() {
     let file = "providers: [openai]\nquotas: {gpt-4o: {rpm: 7}}\n";
-    let variable = [("TOLLGATE_QUOTAS__gpt-4o__RPM", "8")];
+    let variable = [("PACELINE_QUOTAS__gpt-4o__RPM", "8")];
     let flag = [Override::new("--rpm", &["quotas", "gpt-4o", "rpm"], "9")];
     let profile = rpm(&load("providers: [openai]", &[], &[]).unwrap().config);
     assert_eq!(profile, 500, "OpenAI's lowest paid tier");
@@ -36,30 +36,30 @@ fn flags_override_variables_override_file_override_profiles() {
 fn variable_replaces_the_named_value() {
     let file = "quotas: {a: {rpm: 5}}\nstore: {yaml: s.yaml, flush: 5s}\n";
     let of = |variables: &[(&str, &str)]| load(file, variables, &[]).unwrap().config;
-    let flush = of(&[("TOLLGATE_STORE__FLUSH", "2s")]).store.unwrap().flush;
+    let flush = of(&[("PACELINE_STORE__FLUSH", "2s")]).store.unwrap().flush;
     assert_eq!(flush.as_secs(), 2);
-    let quotas = of(&[("TOLLGATE_QUOTAS", "{gpt-4o: {rpm: 5}}")]).quotas;
+    let quotas = of(&[("PACELINE_QUOTAS", "{gpt-4o: {rpm: 5}}")]).quotas;
     let names: Vec<_> = quotas.iter().map(|quota| quota.keys.name()).collect();
     assert_eq!(names, ["gpt-4o"]);
     let other =
-        of(&[("TOLLGATE_CORPUS", "/x"), ("TOLLGATE_", "x"), ("STORE", "x"), ("TOLLGATE_KEY", "x")]);
+        of(&[("PACELINE_CORPUS", "/x"), ("PACELINE_", "x"), ("STORE", "x"), ("PACELINE_KEY", "x")]);
     assert_eq!(other.quotas.len(), 1);
 }
 
 #[test]
 fn error_in_variable_or_flag_names_source() {
     let of = |name, value| load("{}", &[(name, value)], &[]).unwrap_err();
-    let error = of("TOLLGATE_SHARE", "2");
-    assert_eq!(error, "TOLLGATE_SHARE: share: must be above 0 and at most 1, not 2");
+    let error = of("PACELINE_SHARE", "2");
+    assert_eq!(error, "PACELINE_SHARE: share: must be above 0 and at most 1, not 2");
     assert!(
-        of("TOLLGATE_STORE__FLSH", "2s").starts_with("TOLLGATE_STORE__FLSH: store.flsh: unknown")
+        of("PACELINE_STORE__FLSH", "2s").starts_with("PACELINE_STORE__FLSH: store.flsh: unknown")
     );
-    assert!(of("TOLLGATE_QUOTAS", "{a: [").starts_with("TOLLGATE_QUOTAS: quotas: invalid YAML"));
+    assert!(of("PACELINE_QUOTAS", "{a: [").starts_with("PACELINE_QUOTAS: quotas: invalid YAML"));
     let flag = Override::new("--max-wait", &["waiting", "max_wait"], "5");
     let error = load("{}", &[], &[flag]).unwrap_err();
     assert!(error.starts_with("--max-wait: waiting.max_wait: must be a duration"), "{error}");
     // All errors are reported together, including the file's.
-    let error = load("waiting: {max_wait: 1}", &[("TOLLGATE_SHARE", "2")], &[]).unwrap_err();
+    let error = load("waiting: {max_wait: 1}", &[("PACELINE_SHARE", "2")], &[]).unwrap_err();
     assert_eq!(error.lines().count(), 2);
     assert!(error.contains("t.yaml:1:21: waiting.max_wait: "), "{error}");
 }
@@ -67,18 +67,18 @@ fn error_in_variable_or_flag_names_source() {
 #[test]
 fn empty_variable_is_ignored() {
     let file = "quotas: {a: {rpm: 5}}\nshare: 0.5\nstore: {yaml: s.yaml}\n";
-    let empty = ["TOLLGATE_QUOTAS", "TOLLGATE_SHARE", "TOLLGATE_STORE", "TOLLGATE_QUOTAS__a__RPM"];
+    let empty = ["PACELINE_QUOTAS", "PACELINE_SHARE", "PACELINE_STORE", "PACELINE_QUOTAS__a__RPM"];
     let loaded = load(file, &empty.map(|name| (name, " ")), &[]).unwrap();
     assert_eq!(loaded.config.quotas[0].quota.limits()[0].amount(), 5);
-    assert!(loaded.config.store.is_some() && !loaded.show().contains("TOLLGATE_"));
+    assert!(loaded.config.store.is_some() && !loaded.show().contains("PACELINE_"));
     // An explicit null removes the section of the file.
-    assert!(load(file, &[("TOLLGATE_STORE", "~")], &[]).unwrap().config.store.is_none());
+    assert!(load(file, &[("PACELINE_STORE", "~")], &[]).unwrap().config.store.is_none());
 }
 
 #[test]
 fn unusable_file_is_the_only_problem() {
     for text in ["", "# TODO\n", "{"] {
-        let error = load(text, &[("TOLLGATE_STORE__FLUSH", "2s")], &[]).unwrap_err();
+        let error = load(text, &[("PACELINE_STORE__FLUSH", "2s")], &[]).unwrap_err();
         assert!(error.lines().count() == 1 && error.starts_with("t.yaml"), "{text}: {error}");
     }
 }
@@ -100,7 +100,7 @@ fn paths_are_relative_to_the_file() {
 fn file_is_chosen_by_path_then_variable_then_default() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().display().to_string();
-    let default = folder.path().join(".config/tollgate/config.yaml");
+    let default = folder.path().join(".config/paceline/config.yaml");
     let variables = |all: &[(&str, &str)]| {
         let all: Vec<_> =
             all.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -113,10 +113,10 @@ fn file_is_chosen_by_path_then_variable_then_default() {
     assert_eq!(variables(&[("HOME", &home)]).file(), Some(default.clone()));
     let xdg = folder.path().join(".config").display().to_string();
     assert_eq!(variables(&[("XDG_CONFIG_HOME", &xdg)]).file(), Some(default));
-    let named = variables(&[("HOME", &home), ("TOLLGATE_CONFIG", "other.yaml")]);
+    let named = variables(&[("HOME", &home), ("PACELINE_CONFIG", "other.yaml")]);
     assert_eq!(named.file(), Some(PathBuf::from("other.yaml")));
     assert_eq!(named.with_path("mine.yaml").file(), Some(PathBuf::from("mine.yaml")));
-    let missing = variables(&[("TOLLGATE_CONFIG", "/nowhere/other.yaml")]);
+    let missing = variables(&[("PACELINE_CONFIG", "/nowhere/other.yaml")]);
     assert!(
         config::load(&missing).unwrap_err().to_string().starts_with("/nowhere/other.yaml: can't")
     );
@@ -127,7 +127,7 @@ fn effective_configuration_shows_origin_of_each_value() {
     let file =
         "providers: [openai]\nquotas:\n  gpt-4o: {rpm: 7}\nstore: {yaml: s.yaml}\nshare: ~\n";
     let flag = Override::new("--max-wait", &["waiting", "max_wait"], "5s");
-    let loaded = load(file, &[("TOLLGATE_STORE__FLUSH", "2s")], &[flag]).unwrap();
+    let loaded = load(file, &[("PACELINE_STORE__FLUSH", "2s")], &[flag]).unwrap();
     let json = loaded.to_json();
     let find = |path: &str| {
         let row = json.as_array().unwrap().iter().find(|row| row["path"] == path);
@@ -136,7 +136,7 @@ fn effective_configuration_shows_origin_of_each_value() {
         (row["value"].clone(), origin.rsplit('/').next().unwrap().to_owned())
     };
     assert_eq!(find("quotas.gpt-4o.rpm"), (7.into(), "t.yaml:3".into()));
-    assert_eq!(find("store.flush"), ("2s".into(), "TOLLGATE_STORE__FLUSH".into()));
+    assert_eq!(find("store.flush"), ("2s".into(), "PACELINE_STORE__FLUSH".into()));
     assert_eq!(find("waiting.max_wait"), ("5s".into(), "--max-wait".into()));
     assert_eq!(find("waiting.max_waiting"), (10_000.into(), "built-in".into()));
     assert_eq!(find("unknown_key"), ("allow".into(), "built-in".into()));

@@ -1,13 +1,13 @@
 use std::fs;
 use std::path::Path;
 
-use tollgate::config::{self, OpenError};
-use tollgate::{Limiter, Quota};
+use paceline::config::{self, OpenError};
+use paceline::{Limiter, Quota};
 
 use super::parse_valid;
 
 fn write(folder: &Path, text: &str) -> std::path::PathBuf {
-    let path = folder.join("tollgate.yaml");
+    let path = folder.join("paceline.yaml");
     fs::write(&path, text).unwrap();
     path
 }
@@ -28,7 +28,7 @@ fn limiter_from_invalid_file_returns_config_error() {
     let path = write(folder.path(), "quotas: {a: {rpd: -3}}\n");
     let error = Limiter::from_config(&path).unwrap_err().to_string();
     assert_eq!(error, config::check(&path).unwrap_err().to_string());
-    assert!(error.contains("tollgate.yaml:1:19: quotas.a.rpd: must be a whole number"), "{error}");
+    assert!(error.contains("paceline.yaml:1:19: quotas.a.rpd: must be a whole number"), "{error}");
 }
 
 #[cfg(not(feature = "redis"))]

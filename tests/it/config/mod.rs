@@ -14,7 +14,7 @@ mod values;
 mod watch;
 mod yaml;
 
-use tollgate::config::{Config, Problem};
+use paceline::config::{Config, Problem};
 
 /// The example of the documentation, which has every section.
 const EXAMPLE: &str = include_str!("../../../src/config/example.yaml");

@@ -1,8 +1,8 @@
+use paceline::config::{Config, Position};
 use proptest::prelude::*;
-use tollgate::config::{Config, Position};
 
 use super::EXAMPLE;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// A random change of a text.
 #[derive(Debug, Clone)]

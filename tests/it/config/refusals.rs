@@ -291,7 +291,7 @@ fn account_limits_need_a_provider_that_states_them() {
         ("name: anthropic, limits_from: provider, refresh: 1s", "refresh: must be from 10s to 1d"),
     ] {
         let text = format!("providers: [{{{fields}}}]");
-        let error = tollgate::config::Config::parse(&text).unwrap_err().to_string();
+        let error = paceline::config::Config::parse(&text).unwrap_err().to_string();
         assert!(error.contains(&format!("providers[0].{problem}")), "{fields}: {error}");
     }
 }

@@ -3,9 +3,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use tollgate::config::{self, Applied, Config, ReloadStatus, Reloader};
-use tollgate::limiter::{QuotaOrigin, UnknownKey};
-use tollgate::{Cost, Limiter, Quota};
+use paceline::config::{self, Applied, Config, ReloadStatus, Reloader};
+use paceline::limiter::{QuotaOrigin, UnknownKey};
+use paceline::{Cost, Limiter, Quota};
 
 use super::parse_valid;
 
@@ -89,7 +89,7 @@ fn reload_applies_order_of_queues() {
 fn reload_applies_prices() {
     let (limiter, applied) = apply("{}", "prices: {models: {m: {input: 1, output: 2}}}");
     assert_eq!((applied.changed, applied.needs_restart), (vec!["prices".to_owned()], vec![]));
-    let price = limiter.prices().of(tollgate::provider::OPENAI, "m").unwrap();
+    let price = limiter.prices().of(paceline::provider::OPENAI, "m").unwrap();
     assert_eq!(price.most(1_000, 1_000), 3_000);
 }
 
@@ -253,7 +253,7 @@ fn file_truncated_before_first_limit_is_refused() {
 #[test]
 fn adjustments_of_program_apply_to_every_reload() {
     let first = |mut config: Config| {
-        config.providers.insert(0, tollgate::provider::GROQ);
+        config.providers.insert(0, paceline::provider::GROQ);
         config.unknown_key = UnknownKey::Refuse;
         config
     };

@@ -1,5 +1,5 @@
+use paceline::config::{self, Config};
 use serde_json::Value;
-use tollgate::config::{self, Config};
 
 use super::EXAMPLE;
 

@@ -1,4 +1,4 @@
-use tollgate::config::{self, Config, LoadOptions, Override};
+use paceline::config::{self, Config, LoadOptions, Override};
 
 const TEXT: &str = "
 bus: {redis: 'redis://:hunter2@127.0.0.1:6379/0'}
@@ -61,10 +61,10 @@ fn errors_contain_no_passwords() {
 #[test]
 fn debug_output_of_load_options_shows_no_secret() {
     let variables =
-        [("TOLLGATE_BUS", "{redis: 'redis://:hunter2@h'}"), ("OPENAI_API_KEY", "hunter2")];
+        [("PACELINE_BUS", "{redis: 'redis://:hunter2@h'}"), ("OPENAI_API_KEY", "hunter2")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let flag = Override::new("--bus", &["bus"], "{redis: 'redis://:hunter2@h'}");
     let shown = format!("{:?}", LoadOptions::new().with_environment(variables).with_override(flag));
     assert!(!shown.contains("hunter2") && !shown.contains("OPENAI"), "{shown}");
-    assert!(shown.contains("TOLLGATE_BUS") && shown.contains("--bus"), "{shown}");
+    assert!(shown.contains("PACELINE_BUS") && shown.contains("--bus"), "{shown}");
 }

@@ -1,10 +1,10 @@
 use std::fs;
 
+use paceline::config::section::{Check, FieldPath, HumanDuration, OrderedMap, Section, Sections};
+use paceline::config::{self, Config, LoadOptions, ReloadOutcome, Reloader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tollgate::config::section::{Check, FieldPath, HumanDuration, OrderedMap, Section, Sections};
-use tollgate::config::{self, Config, LoadOptions, ReloadOutcome, Reloader};
 
 /// A section of another crate, with a field applied live and a map.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,21 +148,21 @@ fn variables_override_a_section_and_both_are_shown() {
     let path = folder.path().join("t.yaml");
     fs::write(&path, "crawler: {threads: 2}").unwrap();
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let variables = [variable("TOLLGATE_CRAWLER__PAUSES__A", "1s")];
+    let variables = [variable("PACELINE_CRAWLER__PAUSES__A", "1s")];
     let options = LoadOptions::new().with_path(&path).with_environment(variables);
     let loaded = config::load(&options.clone().with_sections(sections())).unwrap();
     let crawler = loaded.config.section::<Crawler>().unwrap();
     assert_eq!((crawler.threads, &*crawler.pauses), (2, &[("A".to_owned(), 1_000)][..]));
     let shown = loaded.to_json();
     for row in [
-        json!({"path": "crawler.pauses.A", "value": "1s", "origin": "TOLLGATE_CRAWLER__PAUSES__A"}),
+        json!({"path": "crawler.pauses.A", "value": "1s", "origin": "PACELINE_CRAWLER__PAUSES__A"}),
         json!({"path": "crawler.threads", "value": 2, "origin": format!("{}:1", path.display())}),
     ] {
         assert!(shown.as_array().unwrap().contains(&row), "{row} is not in {shown}");
     }
     let unknown = config::load(&options).unwrap_err().to_string();
     assert!(
-        unknown.contains("TOLLGATE_CRAWLER__PAUSES__A: unknown section; allowed: "),
+        unknown.contains("PACELINE_CRAWLER__PAUSES__A: unknown section; allowed: "),
         "{unknown}"
     );
 }
@@ -273,7 +273,7 @@ fn reload_with_a_wrong_section_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "`quotas` is a section of tollgate")]
+#[should_panic(expected = "`quotas` is a section of paceline")]
 fn section_with_a_library_name_panics() {
     #[derive(Debug, Clone, PartialEq)]
     struct Quotas;

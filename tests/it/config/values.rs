@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use tollgate::config::ClusterConfig;
-use tollgate::limiter::{Priority, Reduction, UnknownKey, WaitPolicy};
-use tollgate::provider::account_limits::AccountLimits;
-use tollgate::provider::{ANTHROPIC, OPENAI};
-use tollgate::quota::{
+use paceline::config::ClusterConfig;
+use paceline::limiter::{Priority, Reduction, UnknownKey, WaitPolicy};
+use paceline::provider::account_limits::AccountLimits;
+use paceline::provider::{ANTHROPIC, OPENAI};
+use paceline::quota::{
     Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Usage, Usd, Window,
 };
 
@@ -111,10 +111,10 @@ fn section_fields_left_out_have_defaults() {
     };
     assert_eq!(rest(&cluster), rest(&example), "the example shows the defaults");
     let reduction = parse_valid("reduction: {factor: 0.7}").reduction;
-    assert_eq!(reduction, tollgate::limiter::Reduction::new().factor(0.7));
+    assert_eq!(reduction, paceline::limiter::Reduction::new().factor(0.7));
     assert_eq!(
         parse_valid("reduction: {enabled: false}").reduction,
-        tollgate::limiter::Reduction::OFF
+        paceline::limiter::Reduction::OFF
     );
 }
 
@@ -183,10 +183,10 @@ fn prices_section_sets_prices() {
     let folder = tempfile::tempdir().unwrap();
     let row = r#"{"a": {"input_cost_per_token": 1e-6}, "b": {"input_cost_per_token": 2e-6}}"#;
     std::fs::write(folder.path().join("prices.json"), row).unwrap();
-    let path = folder.path().join("tollgate.yaml");
+    let path = folder.path().join("paceline.yaml");
     let text = "prices: {file: prices.json, models: {b: {input: 0.5, output: 2, cache_read: 0.1}}}";
     std::fs::write(&path, text).unwrap();
-    let prices = tollgate::config::check(&path).unwrap().config.prices;
+    let prices = paceline::config::check(&path).unwrap().config.prices;
     let cost = |model| {
         let usage = Usage { input: 20, output: 5, cache_read: 10, ..Usage::default() };
         prices.of(OPENAI, model).map(|price| price.cost(&usage))

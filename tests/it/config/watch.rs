@@ -7,8 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use paceline::config::{FileWatcher, WatchedFile};
 use tempfile::TempDir;
-use tollgate::config::{FileWatcher, WatchedFile};
 
 /// Larger than every file in these tests.
 const LIMIT: u64 = 1 << 10;

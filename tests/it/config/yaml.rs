@@ -1,6 +1,6 @@
 use std::fs;
 
-use tollgate::config::{self, Config};
+use paceline::config::{self, Config};
 
 use super::{parse_messages, parse_problems, parse_valid};
 
@@ -92,7 +92,7 @@ fn scalars_follow_the_core_schema() {
 #[test]
 fn unusable_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tollgate.yaml");
+    let path = folder.path().join("paceline.yaml");
     let problem = |content: Option<&[u8]>| {
         match content {
             Some(content) => fs::write(&path, content).unwrap(),
@@ -104,22 +104,22 @@ fn unusable_files_are_refused_by_name() {
     };
     assert_eq!(
         problem(Some(b"")),
-        "/tollgate.yaml: the file is empty; write `{}` for the defaults"
+        "/paceline.yaml: the file is empty; write `{}` for the defaults"
     );
     assert_eq!(
         problem(Some(b" \n\n")),
-        "/tollgate.yaml: the file is empty; write `{}` for the defaults"
+        "/paceline.yaml: the file is empty; write `{}` for the defaults"
     );
     assert_eq!(
         problem(Some(b"# Soon\n")),
-        "/tollgate.yaml: the file is empty; write `{}` for the defaults"
+        "/paceline.yaml: the file is empty; write `{}` for the defaults"
     );
-    assert_eq!(problem(Some(b"share: 1\n\xff: 1\n")), "/tollgate.yaml:2:1: invalid UTF-8");
-    assert!(problem(None).starts_with("/tollgate.yaml: can't read the file: No such file"));
+    assert_eq!(problem(Some(b"share: 1\n\xff: 1\n")), "/paceline.yaml:2:1: invalid UTF-8");
+    assert!(problem(None).starts_with("/paceline.yaml: can't read the file: No such file"));
     let file = fs::File::create(&path).unwrap();
     file.set_len(100 << 20).unwrap();
     let error = config::check(&path).unwrap_err().to_string();
-    assert!(error.ends_with("tollgate.yaml: is larger than 8 MiB"), "{error}");
+    assert!(error.ends_with("paceline.yaml: is larger than 8 MiB"), "{error}");
     assert!(config::check(folder.path()).unwrap_err().to_string().contains("can't read the file"));
 }
 

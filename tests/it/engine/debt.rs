@@ -1,6 +1,6 @@
-use tollgate::Timestamp;
-use tollgate::engine::{Bucket, Rule, Wait, check, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
+use paceline::Timestamp;
+use paceline::engine::{Bucket, Rule, Wait, check, reserve, settle};
+use paceline::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
 use super::{S, at, fresh, rules};
 

@@ -1,6 +1,6 @@
+use paceline::engine::{Bucket, Rule, Wait, release, reserve, settle};
+use paceline::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 use std::time::Duration;
-use tollgate::engine::{Bucket, Rule, Wait, release, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
 use super::{S, at, fresh, rules};
 

@@ -1,8 +1,8 @@
+use paceline::Timestamp;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::engine::{Bucket, Rule, Saved, Wait, charge, check, release, reserve, settle};
-use tollgate::quota::{
+use paceline::engine::{Bucket, Rule, Saved, Wait, charge, check, release, reserve, settle};
+use paceline::quota::{
     Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, Quota, SettleAt, Window,
 };
 

@@ -1,7 +1,7 @@
 //! Rules and buckets that don't belong together admit nothing.
 
-use tollgate::engine::{self, Bucket, Rule, Wait};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt, Window};
+use paceline::engine::{self, Bucket, Rule, Wait};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt, Window};
 
 use super::{S, at, fresh};
 

@@ -19,9 +19,9 @@ mod total;
 mod world;
 mod zone_calendars;
 
-use tollgate::Timestamp;
-use tollgate::engine::{Bucket, Rule};
-use tollgate::quota::{Algorithm, Margin, Quota, SettleAt};
+use paceline::Timestamp;
+use paceline::engine::{Bucket, Rule};
+use paceline::quota::{Algorithm, Margin, Quota, SettleAt};
 
 /// One second in nanoseconds.
 const S: u64 = 1_000_000_000;

@@ -2,8 +2,8 @@
 //! provider never exceed the provider's limit, at whatever time it charges. If a limit allows debt,
 //! its provider allows debt too.
 
+use paceline::quota::{Algorithm, Margin};
 use proptest::prelude::*;
-use tollgate::quota::{Algorithm, Margin};
 
 use super::reference::{FixedWindow, NamedWindow, Reference, TokenBucket};
 use super::schedule::{Act, Event, Spec, config, events, specs, specs_at_send, start};

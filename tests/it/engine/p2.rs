@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use paceline::engine::{Wait, check, reserve};
+use paceline::quota::{Cost, Margin, SettleAt};
 use proptest::prelude::*;
-use tollgate::engine::{Wait, check, reserve};
-use tollgate::quota::{Cost, Margin, SettleAt};
 
 use super::at;
 use super::schedule::{Act, Event, Spec, config, events, specs, start};

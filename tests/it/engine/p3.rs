@@ -1,10 +1,10 @@
 //! P3: no amount leaks. After all requests have ended, the held amount is zero and the level equals
 //! a plain reference that was charged at the same times.
 
+use paceline::engine::{Bucket, check, reserve, settle};
+use paceline::quota::{Algorithm, Cost, Dimension, Margin, SettleAt};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::engine::{Bucket, check, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Dimension, Margin, SettleAt};
 
 use super::at;
 use super::reference::{Reference, SlidingWindow};

@@ -1,9 +1,9 @@
 //! P4: all or none. A refusal leaves every bucket unchanged; a grant is charged to every rule that
 //! counts the cost and to no other.
 
+use paceline::engine::{Shortfall, check, reserve};
+use paceline::quota::{Cost, Margin};
 use proptest::prelude::*;
-use tollgate::engine::{Shortfall, check, reserve};
-use tollgate::quota::{Cost, Margin};
 
 use super::at;
 use super::schedule::{Act, config, events, specs, start};

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-use tollgate::Timestamp;
-use tollgate::engine::{
+use paceline::Timestamp;
+use paceline::engine::{
     Bucket, Rule, Timeline, Wait, charge, check, commit, release, reserve, settle,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt, Window};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt, Window};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::at;
 use super::schedule::config;

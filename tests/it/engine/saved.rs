@@ -1,5 +1,5 @@
-use tollgate::engine::{Bucket, Rule, Saved, Wait, charge, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
+use paceline::engine::{Bucket, Rule, Saved, Wait, charge, reserve, settle};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 
 use super::{S, at, fresh, rules};
 

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
+use paceline::engine::Rule;
+use paceline::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Share, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::engine::Rule;
-use tollgate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Share, Window};
 
 use super::reference::{FixedWindow, NamedWindow, Reference, SlidingWindow, TokenBucket};
 use super::zone_calendars::{ZONE_CALENDARS, ZoneCalendar, days};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 pub(super) fn config() -> ProptestConfig {
     ProptestConfig {

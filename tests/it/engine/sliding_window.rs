@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use tollgate::engine::{Bucket, Rule, Wait, charge, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
+use paceline::engine::{Bucket, Rule, Wait, charge, reserve, settle};
+use paceline::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
 use super::{S, at, fresh, rules};
 

@@ -1,6 +1,6 @@
-use tollgate::Timestamp;
-use tollgate::engine::{Wait, release, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
+use paceline::Timestamp;
+use paceline::engine::{Wait, release, reserve, settle};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 
 use super::{S, at, fresh, rules};
 

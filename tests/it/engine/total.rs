@@ -1,9 +1,9 @@
 //! Limits that never reset.
 
+use paceline::engine::{Bucket, Rule, Wait, charge, check, release, reserve, settle};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::engine::{Bucket, Rule, Wait, charge, check, release, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 
 use super::{S, at, fresh, rules};
 

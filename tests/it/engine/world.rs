@@ -1,7 +1,7 @@
 //! The engine driven by a schedule, with the charges that a provider makes.
 
-use tollgate::engine::{Bucket, Level, Rule, Shortfall, Wait, release, reserve, settle};
-use tollgate::quota::{Cost, Dimension, Margin, SettleAt};
+use paceline::engine::{Bucket, Level, Rule, Shortfall, Wait, release, reserve, settle};
+use paceline::quota::{Cost, Dimension, Margin, SettleAt};
 
 use super::at;
 use super::schedule::{Act, Event, Spec, size};

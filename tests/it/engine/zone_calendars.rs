@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use paceline::quota::{Calendar, Period};
 use proptest::prelude::*;
-use tollgate::quota::{Calendar, Period};
 
 /// A calendar of the engine with an independent time zone.
 pub(super) struct ZoneCalendar {

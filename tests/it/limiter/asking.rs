@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::task::JoinHandle;
-use tollgate::engine::Wait;
-use tollgate::limiter::{
+use paceline::engine::Wait;
+use paceline::limiter::{
     Acquire, AcquireError, Backend, Clock, Code, Ending, Limiter, Permit, Priority, Reservation,
     ReserveError, Reserving, TokioClock,
 };
-use tollgate::quota::{Dimension, Quota};
-use tollgate_testing::full::full_or;
+use paceline::quota::{Dimension, Quota};
+use paceline_testing::full::full_or;
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
 
 use super::random::Random;
 use super::{builder, settle_down, tokens};

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use paceline::limiter::{Attached, Clock, Closing, KeyChanges, Limiter};
+use paceline::quota::{Dimension, Quota};
 use parking_lot::Mutex;
-use tollgate::limiter::{Attached, Clock, Closing, KeyChanges, Limiter};
-use tollgate::quota::{Dimension, Quota};
 
 use super::{manual, tokens};
 

@@ -2,13 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use parking_lot::Mutex;
-use tollgate::engine::{Level, Rule, Shortfall, Wait};
-use tollgate::limiter::{
+use paceline::engine::{Level, Rule, Shortfall, Wait};
+use paceline::limiter::{
     AcquireError, Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reduction,
     Reservation, ReserveError, Reserving, TokioClock, UnknownKey,
 };
-use tollgate::quota::{Cost, Dimension, Quota, Usage};
+use paceline::quota::{Cost, Dimension, Quota, Usage};
+use parking_lot::Mutex;
 
 use super::{builder, settle_down};
 

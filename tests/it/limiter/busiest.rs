@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use paceline::limiter::{Limiter, ManualClock, RateLimited};
+use paceline::quota::{Cost, Margin, Quota};
 use proptest::prelude::*;
-use tollgate::limiter::{Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Cost, Margin, Quota};
 
 fn limiter(clock: &ManualClock) -> Limiter {
     let builder = Limiter::builder().clock(clock.clone()).margin(Margin::NONE);

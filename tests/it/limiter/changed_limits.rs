@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use paceline::Timestamp;
+use paceline::limiter::{Limiter, ManualClock, Permit};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 use proptest::prelude::*;
-use tollgate::Timestamp;
-use tollgate::limiter::{Limiter, ManualClock, Permit};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::builder;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// A limit: its algorithm, the window in seconds, and the amount.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,7 +163,7 @@ impl World {
     }
 
     fn now(&self) -> u64 {
-        use tollgate::limiter::Clock;
+        use paceline::limiter::Clock;
         self.clock.now().saturating_duration_since(Timestamp::UNIX_EPOCH).as_millis() as u64
     }
 

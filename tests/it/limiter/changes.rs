@@ -1,9 +1,9 @@
+use paceline::Timestamp;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::limiter::{BucketChanges, KeyChanges, Limiter, ManualClock, RateLimited, Reduction};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
+use paceline::limiter::{BucketChanges, KeyChanges, Limiter, ManualClock, RateLimited, Reduction};
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
 
 use super::{S, builder, manual, tokens};
 

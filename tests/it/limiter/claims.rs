@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Limiter, Priority, TokioClock};
-use tollgate::quota::{Cost, Quota};
-use tollgate_testing::full::full_or;
+use paceline::limiter::{Limiter, Priority, TokioClock};
+use paceline::quota::{Cost, Quota};
+use paceline_testing::full::full_or;
 
 use super::builder;
 use super::random::Random;

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use paceline::limiter::{Builder, KeyChanges, Limiter, ManualClock, Permit};
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Cost, Dimension, Quota, Usage};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use tollgate::limiter::{Builder, KeyChanges, Limiter, ManualClock, Permit};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage};
 
 use super::builder;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 #[derive(Debug, Clone)]
 enum Action {

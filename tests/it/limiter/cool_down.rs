@@ -1,14 +1,14 @@
 //! Pauses announced by other processes.
 
+use paceline::Timestamp;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{
+use paceline::engine::Wait;
+use paceline::limiter::{
     Code, CoolDown, Event, Ignored, Limiter, ManualClock, RateLimited, Reduction, Refusal,
     RefusalKind,
 };
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::{S, builder};
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use paceline::limiter::{Acquire, AcquireError, Code, Permit};
+use paceline::quota::{Algorithm, Dimension, Limit, Window};
+use paceline::{Cost, Quota};
 use proptest::prelude::*;
-use tollgate::limiter::{Acquire, AcquireError, Code, Permit};
-use tollgate::quota::{Algorithm, Dimension, Limit, Window};
-use tollgate::{Cost, Quota};
 
 use super::{paused, settle_down};
 use crate::block_on_paused;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 const S: Duration = Duration::from_secs(1);
 

@@ -1,13 +1,13 @@
 //! Default limits for keys without a quota, per-request queue bounds, and tickets.
 
+use paceline::limiter::{
+    Acquire, AcquireError, Builder, Code, DefaultLimits, ManualClock, Regex, UnknownKey,
+};
+use paceline::quota::{Algorithm, Dimension, Limit, Margin, Window};
+use paceline::{Cost, Limiter, Permit, Quota};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tollgate::limiter::{
-    Acquire, AcquireError, Builder, Code, DefaultLimits, ManualClock, Regex, UnknownKey,
-};
-use tollgate::quota::{Algorithm, Dimension, Limit, Margin, Window};
-use tollgate::{Cost, Limiter, Permit, Quota};
 
 type Granted = Result<Permit, AcquireError>;
 

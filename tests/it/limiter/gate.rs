@@ -1,9 +1,9 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use tollgate::limiter::{Gate, Limiter};
+use paceline::limiter::{Gate, Limiter};
 
-use tollgate::quota::{Cost, Quota, Usage};
+use paceline::quota::{Cost, Quota, Usage};
 
 use super::{S, paused, settle_down, tokens};
 

@@ -1,12 +1,12 @@
 //! Costs with estimated parts: an estimate never causes the refusal of a request that could be sent.
 
+use paceline::limiter::{Code, Limiter, ManualClock, UnknownKey};
+use paceline::provider::{ANTHROPIC, Estimate, Profile};
+use paceline::quota::{Algorithm, Cost, Dimension, Quota, Share};
 use proptest::prelude::*;
-use tollgate::limiter::{Code, Limiter, ManualClock, UnknownKey};
-use tollgate::provider::{ANTHROPIC, Estimate, Profile};
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Share};
 
 use super::{builder, manual, paused, settle_down, tokens};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -83,7 +83,7 @@ fn prompt_with_marked_cache_above_limit_is_not_refused() {
         let body = format!(
             r#"{{"model":"k","max_tokens":5,"messages":[{{"role":"user","content":[{{"type":"text","text":"{text}"{marked}}}]}}]}}"#
         );
-        tollgate::provider::ANTHROPIC.read_request("/v1/messages", body.as_bytes()).cost
+        paceline::provider::ANTHROPIC.read_request("/v1/messages", body.as_bytes()).cost
     };
     let is_admitted = |cost| manual(Quota::new().itpm(5_000)).0.try_acquire("k", &cost).is_ok();
     assert!(!is_admitted(request("")));
@@ -116,7 +116,7 @@ fn clipped_guess_waits_for_as_much_as_the_limit_holds() {
 
 #[test]
 fn each_key_clips_a_guess_to_own_limits() {
-    let quotas = |limiter: tollgate::limiter::Builder| {
+    let quotas = |limiter: paceline::limiter::Builder| {
         let quota = |amount| Quota::new().tpm(amount).with_algorithm(Algorithm::TokenBucket);
         limiter.quota("tenant", quota(1_000)).quota("account", quota(100_000))
     };

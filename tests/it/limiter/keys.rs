@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{AcquireError, Code, Limiter, ManualClock, RateLimited, UnknownKey};
-use tollgate::provider;
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
+use paceline::engine::Wait;
+use paceline::limiter::{AcquireError, Code, Limiter, ManualClock, RateLimited, UnknownKey};
+use paceline::provider;
+use paceline::quota::{Algorithm, Cost, Dimension, Quota};
 
 use super::{builder, manual, paused, settle_down, tokens};
 
@@ -51,7 +51,7 @@ fn removed_key_is_refused_when_unknown_keys_are_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn removed_key_matching_a_glob_continues_under_glob() {
-    let limiter = builder().clock(tollgate::limiter::TokioClock::new());
+    let limiter = builder().clock(paceline::limiter::TokioClock::new());
     let limiter = limiter.quota("k*", buckets(Quota::new().rpm(60))).build().unwrap();
     limiter.quotas().set("k1", &buckets(Quota::new().rpm(1))).unwrap();
     limiter.acquire("k1", &Cost::new()).await.unwrap();
@@ -197,7 +197,7 @@ fn key_above_max_keys_is_refused_and_debt_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_keeps_all_keys_of_request_from_pruning() {
-    let limiter = builder().clock(tollgate::limiter::TokioClock::new());
+    let limiter = builder().clock(paceline::limiter::TokioClock::new());
     let limiter = limiter.quota("*", buckets(Quota::new().rpm(60))).build().unwrap();
     limiter.acquire("short", &Cost::new().requests(60)).await.unwrap();
     let waiter = tokio::spawn(limiter.acquire_all(&["idle", "short"], &Cost::new()));

@@ -1,9 +1,9 @@
 //! A wait above 30 s is logged once per key, until the key serves a request without one.
 
+use paceline::limiter::{AcquireError, Limiter, Permit, RateLimited};
+use paceline::{Cost, Quota};
+use paceline_testing::log_buffer::LogBuffer;
 use tokio::task::JoinHandle;
-use tollgate::limiter::{AcquireError, Limiter, Permit, RateLimited};
-use tollgate::{Cost, Quota};
-use tollgate_testing::log_buffer::LogBuffer;
 use tracing::subscriber::DefaultGuard;
 
 use super::{S, manual, paused, settle_down};
@@ -161,7 +161,7 @@ fn key_with_a_logged_wait_is_dropped_when_idle() {
 #[tokio::test(start_paused = true)]
 async fn long_wait_of_unnamed_key_is_logged_by_its_quota() {
     let (log, _guard) = capture();
-    let builder = super::builder().clock(tollgate::limiter::TokioClock::new());
+    let builder = super::builder().clock(paceline::limiter::TokioClock::new());
     let limiter = builder.quota("user:*", Quota::new().rpm(1)).build().unwrap();
     limiter.acquire("user:s3cret", &Cost::new()).await.unwrap();
     let _waiting = tokio::spawn(limiter.acquire("user:s3cret", &Cost::new()).into_future());

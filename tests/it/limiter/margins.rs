@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Algorithm, Cost, Margin, Quota};
+use paceline::engine::Wait;
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::quota::{Algorithm, Cost, Margin, Quota};
 
 /// Returns how long a second request waits after a first one that uses the whole limit.
 fn wait(limiter: &Limiter, key: &str) -> Duration {

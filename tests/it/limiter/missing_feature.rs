@@ -1,10 +1,10 @@
-use std::time::Duration;
-use tollgate::Timestamp;
-use tollgate::limiter::{BuildError, Limiter};
+use paceline::Timestamp;
+use paceline::limiter::{BuildError, Limiter};
 #[cfg(not(feature = "zones"))]
-use tollgate::provider::GEMINI;
-use tollgate::provider::{OPENAI, Profile};
-use tollgate::quota::{Calendar, Period, Quota};
+use paceline::provider::GEMINI;
+use paceline::provider::{OPENAI, Profile};
+use paceline::quota::{Calendar, Period, Quota};
+use std::time::Duration;
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
@@ -40,7 +40,7 @@ fn regex_quota_without_regex_feature_is_an_error() {
     let error = Limiter::builder().quota("regex:user-.*", Quota::new().rpm(1)).build().unwrap_err();
     assert!(matches!(error, BuildError::MissingFeature(_)), "{error}");
     let expected = "the quota `regex:user-.*`: needs the Cargo feature `regex`; \
-                    enable it for the crate `tollgate`";
+                    enable it for the crate `paceline`";
     assert_eq!(error.to_string(), expected);
     let limiter = Limiter::builder().build().unwrap();
     let set = limiter.quotas().set("regex:user-.*", &Quota::new().rpm(1));

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{AcquireError, Code, Event, Limiter, Refused};
-use tollgate::provider::{ANTHROPIC, OPENAI};
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
+use paceline::engine::Wait;
+use paceline::limiter::{AcquireError, Code, Event, Limiter, Refused};
+use paceline::provider::{ANTHROPIC, OPENAI};
+use paceline::quota::{Cost, Dimension, Limit, Quota, Window};
 
 use super::{builder, manual, paused, tokens};
 
@@ -177,7 +177,7 @@ fn zero_charge_of_a_dimension_counts() {
 
 #[test]
 fn settle_under_several_keys_keeps_limits_of_each() {
-    let quota = |quota: Quota| quota.with_algorithm(tollgate::quota::Algorithm::TokenBucket);
+    let quota = |quota: Quota| quota.with_algorithm(paceline::quota::Algorithm::TokenBucket);
     let builder = builder().quota("k", quota(images())).quota("m", quota(Quota::new().tpm(1_000)));
     let limiter = builder.build().unwrap();
     let reported = mismatches(&limiter);

@@ -47,9 +47,9 @@ mod totals;
 mod turns;
 mod waiting;
 mod window_changes;
+use paceline::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
+use paceline::quota::{Algorithm, Cost, Margin, Quota};
 use std::time::Duration;
-use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
-use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 
 /// One second.
 const S: Duration = Duration::from_secs(1);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tollgate::engine::Wait;
-use tollgate::limiter::{
+use paceline::engine::Wait;
+use paceline::limiter::{
     AcquireError, Backend, BuildError, Code, DefaultLimits, Ending, ManualClock, Reservation,
     ReserveError, Reserving, TokioClock, UnknownKey,
 };
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Share, Usd};
+use paceline::quota::{Cost, Dimension, Limit, Quota, Share, Usd};
 
 use super::{S, builder, settle_down, tokens};
 

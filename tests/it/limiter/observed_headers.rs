@@ -1,13 +1,13 @@
 //! Remaining amounts from response headers, compared with a provider that counts independently.
 
+use paceline::Timestamp;
 use std::collections::BinaryHeap;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::limiter::{Limiter, ManualClock, Permit, Reduction};
-use tollgate::provider::{LimitReading, OPENAI};
-use tollgate::quota::{Dimension, Quota, Window};
-use tollgate_testing::log_buffer::LogBuffer;
+use paceline::limiter::{Limiter, ManualClock, Permit, Reduction};
+use paceline::provider::{LimitReading, OPENAI};
+use paceline::quota::{Dimension, Quota, Window};
+use paceline_testing::log_buffer::LogBuffer;
 
 use super::{S, tokens};
 

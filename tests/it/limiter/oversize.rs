@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{Code, Limiter, ManualClock, RateLimited, Reduction, TokioClock};
-use tollgate::quota::{Algorithm, Quota, Share};
+use paceline::engine::Wait;
+use paceline::limiter::{Code, Limiter, ManualClock, RateLimited, Reduction, TokioClock};
+use paceline::quota::{Algorithm, Quota, Share};
 
 use super::{S, builder, manual, tokens};
 

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{Code, Event, Limiter, TokioClock};
-use tollgate::provider::{ANTHROPIC, OPENAI};
-use tollgate::quota::{Cost, Dimension, Quota, Usage};
+use paceline::engine::Wait;
+use paceline::limiter::{Code, Event, Limiter, TokioClock};
+use paceline::provider::{ANTHROPIC, OPENAI};
+use paceline::quota::{Cost, Dimension, Quota, Usage};
 
 use super::{S, builder, manual, settle_down, tokens};
 
@@ -108,8 +108,8 @@ fn permit_end_emits_one_settled_event() {
     for quota in [Quota::new().concurrency(9), Quota::new().rpm(9)] {
         let (limiter, _) = manual(quota);
         let mut events = limiter.subscribe();
-        let charged: [fn(tollgate::limiter::Permit); 3] =
-            [drop, |p| p.settle(&Cost::new()), tollgate::limiter::Permit::release];
+        let charged: [fn(paceline::limiter::Permit); 3] =
+            [drop, |p| p.settle(&Cost::new()), paceline::limiter::Permit::release];
         for end in charged {
             end(limiter.try_acquire("k", &Cost::new()).unwrap());
             assert!(matches!(events.try_recv(), Ok(Event::Granted { .. })));

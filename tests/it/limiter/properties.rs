@@ -1,5 +1,6 @@
 //! P4 and P5 through the limiter, against an independent reference.
 
+use paceline::Timestamp;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -7,16 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tollgate::Timestamp;
 
+use paceline::engine::Wait;
+use paceline::limiter::{Acquire, KeyStats, Limiter, ManualClock, Permit, RateLimited};
+use paceline::quota::{Cost, Dimension, Limit, Quota, Window};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use tollgate::engine::Wait;
-use tollgate::limiter::{Acquire, KeyStats, Limiter, ManualClock, Permit, RateLimited};
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
 
 use super::builder;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// Four keys, each with a limit of requests per window (in milliseconds) and a concurrency of
 /// three.

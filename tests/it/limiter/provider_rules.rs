@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Limiter, ManualClock, UnknownKey};
-use tollgate::provider::{ANTHROPIC, AZURE, OPENAI, OPENROUTER};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usd, Window};
+use paceline::limiter::{Limiter, ManualClock, UnknownKey};
+use paceline::provider::{ANTHROPIC, AZURE, OPENAI, OPENROUTER};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usd, Window};
 
 use super::{builder, tokens};
 

@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use paceline::engine::Wait;
+use paceline::limiter::{AcquireError, Code, Event, Limiter, ManualClock, RateLimited};
+use paceline::quota::{Algorithm, Cost, Quota};
+use paceline_testing::full::full_or;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tollgate::engine::Wait;
-use tollgate::limiter::{AcquireError, Code, Event, Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Algorithm, Cost, Quota};
-use tollgate_testing::full::full_or;
 
 use super::{builder, manual, paused, settle_down, tokens};
 
@@ -143,7 +143,7 @@ async fn full_queue_rejects_acquire() {
     let limiter = builder()
         .quota("k", Quota::new().concurrency(1))
         .max_waiting(1)
-        .clock(tollgate::limiter::TokioClock::new())
+        .clock(paceline::limiter::TokioClock::new())
         .build()
         .unwrap();
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
@@ -194,7 +194,7 @@ async fn ten_thousand_waiters_keep_order_despite_cancellations() {
     let limiter = paused(Quota::new().rpm(60_000));
     limiter
         .quotas()
-        .set("k", &Quota::new().tpm(60_000).with_algorithm(tollgate::quota::Algorithm::TokenBucket))
+        .set("k", &Quota::new().tpm(60_000).with_algorithm(paceline::quota::Algorithm::TokenBucket))
         .unwrap();
     limiter.acquire("k", &tokens(60_000)).await.unwrap();
     let begin = limiter.now();

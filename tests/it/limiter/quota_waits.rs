@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures_util::poll;
-use tollgate::limiter::{AcquireError, Code, Limiter, TokioClock};
-use tollgate::quota::{Algorithm, Dimension, Limit, Usd, Window};
-use tollgate::{Cost, Quota};
+use paceline::limiter::{AcquireError, Code, Limiter, TokioClock};
+use paceline::quota::{Algorithm, Dimension, Limit, Usd, Window};
+use paceline::{Cost, Quota};
 
 use super::{S, builder, paused, settle_down, tokens};
 

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use tollgate::limiter::{Code, ManualClock, QuotaOrigin, UnknownKey};
-use tollgate::provider::account_limits::ModelLimits;
-use tollgate::provider::{ANTHROPIC, COMPATIBLE, OPENAI};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Share, Window};
+use paceline::limiter::{Code, ManualClock, QuotaOrigin, UnknownKey};
+use paceline::provider::account_limits::ModelLimits;
+use paceline::provider::{ANTHROPIC, COMPATIBLE, OPENAI};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Share, Window};
 
 use super::{builder, tokens};
 
@@ -56,7 +56,7 @@ fn changed_quota_keeps_used_and_held_amounts() {
     limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
     let permit = limiter.try_acquire("k", &tokens(40)).unwrap();
     limiter.quotas().set("k", &Quota::new().rpm(9).tpm(80)).unwrap();
-    let amounts = |limiter: &tollgate::limiter::Limiter| {
+    let amounts = |limiter: &paceline::limiter::Limiter| {
         let stats = limiter.stats("k");
         stats.limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
     };
@@ -148,7 +148,7 @@ fn share_applies_to_quotas_of_every_origin() {
         .build()
         .unwrap();
     let whole = builder().provider(OPENAI).build().unwrap();
-    let limit = |limiter: &tollgate::limiter::Limiter, key| {
+    let limit = |limiter: &paceline::limiter::Limiter, key| {
         limiter.decide(key, &Cost::new()).stats.limits[0].limit
     };
     assert_eq!([limit(&limiter, "own"), limit(&limiter, "unknown")], [3, 15]);

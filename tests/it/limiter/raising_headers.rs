@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use paceline::limiter::TokioClock;
+use paceline::provider::{LimitReading, OPENAI};
+use paceline::quota::{Algorithm, Cost, Quota, Window};
 use tokio::time::{sleep, timeout};
-use tollgate::limiter::TokioClock;
-use tollgate::provider::{LimitReading, OPENAI};
-use tollgate::quota::{Algorithm, Cost, Quota, Window};
 
 use super::{S, builder};
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::engine::Wait;
+use paceline::limiter::{Code, Limiter, ManualClock, RateLimited, Reduction, TokioClock};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tollgate::engine::Wait;
-use tollgate::limiter::{Code, Limiter, ManualClock, RateLimited, Reduction, TokioClock};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::{S, builder, settle_down, tokens};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 fn steady() -> Reduction {
     Reduction::new().spread(Duration::ZERO)

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tollgate::engine::Wait;
-use tollgate::limiter::{
+use paceline::engine::Wait;
+use paceline::limiter::{
     Backend, Ending, Limiter, ManualClock, RateLimited, Reservation, ReserveError, Reserving,
     TokioClock, UnknownKey,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usage, Window};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usage, Window};
+use parking_lot::Mutex;
 
 use super::{builder, manual, paused, settle_down, tokens};
 

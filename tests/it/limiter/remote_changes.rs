@@ -1,9 +1,9 @@
+use paceline::Timestamp;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::limiter::{Event, KeyChanges, ManualClock, RateLimited};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage};
+use paceline::limiter::{Event, KeyChanges, ManualClock, RateLimited};
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Cost, Dimension, Quota, Usage};
 
 use super::changes::{START, of, taken, tracked, used_and_held};
 use super::{S, builder, settle_down, tokens};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tollgate::Limiter;
-use tollgate::quota::{Cost, Quota};
+use paceline::Limiter;
+use paceline::quota::{Cost, Quota};
 
 use super::{builder, manual};
 

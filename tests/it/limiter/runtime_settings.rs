@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use tollgate::limiter::{
+use paceline::limiter::{
     AcquireError, Boot, Clock, Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, RateLimited,
     Reduction, Regex, SystemClock, UnknownKey,
 };
-use tollgate::quota::{Cost, Limit, Quota, Share};
+use paceline::quota::{Cost, Limit, Quota, Share};
 
 use super::{builder, paused, settle_down, tokens};
 
@@ -105,7 +105,7 @@ fn key_resembling_pattern_is_not_learned() {
     let limiter = builder().unknown_key(UnknownKey::Learn).build().unwrap();
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-requests", 5.into());
-    limiter.feedback().learn("regex:.*", &tollgate::provider::OPENAI.limits(&headers));
+    limiter.feedback().learn("regex:.*", &paceline::provider::OPENAI.limits(&headers));
     assert_eq!(limiter.quotas().list(), []);
 }
 

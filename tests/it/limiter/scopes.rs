@@ -4,17 +4,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{
+use paceline::engine::Wait;
+use paceline::limiter::{
     Acquire, AcquireError, Code, Event, Limiter, ManualClock, Permit, TokioClock,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 
 use super::{builder, settle_down};
 
 /// Returns a limiter with these quotas as token buckets, on tokio's paused clock.
 fn limited(quotas: &[(&str, Quota)]) -> Limiter {
-    let add = |builder: tollgate::limiter::Builder, (key, quota): &(&str, Quota)| {
+    let add = |builder: paceline::limiter::Builder, (key, quota): &(&str, Quota)| {
         builder.quota(*key, quota.clone().with_algorithm(Algorithm::TokenBucket))
     };
     quotas.iter().fold(builder().clock(TokioClock::new()), add).build().unwrap()
@@ -234,7 +234,7 @@ async fn decide_of_several_keys_returns_longest_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn decide_accepts_custom_dimension_counted_by_another_key() {
-    let window = tollgate::quota::Window::MINUTE;
+    let window = paceline::quota::Window::MINUTE;
     let images = Limit::new(Dimension::custom("images"), 2, window).unwrap();
     let quotas = [("tenant", Quota::new().rpm(9)), ("model", Quota::new().limit(images))];
     let limiter = limited(&quotas);

@@ -1,7 +1,7 @@
 //! Quotas that keys share, or no longer share, while the limiter runs, and totals across changes.
 
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::{S, builder};
 

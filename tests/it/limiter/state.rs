@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Cost, Quota, Usage};
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Cost, Quota, Usage};
 
 use super::{builder, tokens};
 

@@ -1,11 +1,11 @@
 //! Totals of all decisions, and listeners that skip single reservations.
 
+use paceline::limiter::{Code, Event, Limiter, ManualClock, RateLimited};
+use paceline::quota::{Cost, Dimension, Margin, Quota};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tollgate::limiter::{Code, Event, Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Cost, Dimension, Margin, Quota};
 
 fn limiter(clock: &ManualClock) -> Limiter {
     let builder = Limiter::builder().clock(clock.clone()).margin(Margin::NONE).max_waiting(2);

@@ -4,10 +4,10 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::limiter::{Acquire, Limiter, Priority, TokioClock, WaitPolicy};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota};
+use paceline_testing::full::full_or;
 use parking_lot::Mutex;
-use tollgate::limiter::{Acquire, Limiter, Priority, TokioClock, WaitPolicy};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
-use tollgate_testing::full::full_or;
 
 use super::random::Random;
 use super::{S, builder, paused, settle_down};

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use paceline::Timestamp;
+use paceline::limiter::{Acquire, Gate, Limiter, ManualClock, Permit, Priority, WaitPolicy};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use tollgate::Timestamp;
-use tollgate::limiter::{Acquire, Gate, Limiter, ManualClock, Permit, Priority, WaitPolicy};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
-use tollgate_testing::full::full_or;
 
 use super::builder;
 

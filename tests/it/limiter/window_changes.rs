@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{BucketSnapshot, KeySnapshot, Limiter, ManualClock};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Period, Quota, Window};
+use paceline::limiter::{BucketSnapshot, KeySnapshot, Limiter, ManualClock};
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Period, Quota, Window};
 
 use super::{S, builder, tokens};
 use Algorithm::{ClockWindow, SlidingWindow, TokenBucket};
@@ -309,7 +309,7 @@ fn usage_of_a_window_replaced_in_an_earlier_run_counts() {
     clock.advance(7 * S);
     let bucket = |seconds, taken| {
         let window = Window::new(Duration::from_secs(seconds)).unwrap();
-        let saved = tollgate::engine::Saved { taken, held: 0 };
+        let saved = paceline::engine::Saved { taken, held: 0 };
         BucketSnapshot::new(Dimension::Requests, window, saved)
     };
     // The window was 4 s until 5 s.

@@ -6,9 +6,9 @@ use std::task::Context;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate::Timestamp;
-use tollgate::limiter::{Clock, Sleep, TokioClock};
-use tollgate::quota::{Cost, Quota};
+use paceline::Timestamp;
+use paceline::limiter::{Clock, Sleep, TokioClock};
+use paceline::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::WakeCounter;
@@ -82,7 +82,7 @@ async fn pending_service_dropped_after_wake_wakes_next() {
 }
 
 /// Returns a clock of tokio's time, and its time.
-fn started() -> (TokioClock, tollgate::Timestamp) {
+fn started() -> (TokioClock, paceline::Timestamp) {
     let clock = TokioClock::new();
     let now = clock.now();
     (clock, now)

@@ -6,9 +6,9 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::{Body, Frame};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{RateLimitLayer, ResponseBody};
-use tollgate::quota::Quota;
+use paceline::limiter::Limiter;
+use paceline::middleware::{RateLimitLayer, ResponseBody};
+use paceline::quota::Quota;
 
 use super::inner::{Frames, InnerError};
 use super::{builder, chat, client_returning, held, send};

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use tollgate::limiter::{Builder, Code, Limiter};
-use tollgate::middleware::{Classified, Classify, Http, PeekBody, RateLimitLayer};
-use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, COMPATIBLE, GEMINI, MISTRAL, OPENAI, Profile};
-use tollgate::quota::{Cost, Quota, Usd};
+use paceline::limiter::{Builder, Code, Limiter};
+use paceline::middleware::{Classified, Classify, Http, PeekBody, RateLimitLayer};
+use paceline::price::{Price, Prices};
+use paceline::provider::{ANTHROPIC, COMPATIBLE, GEMINI, MISTRAL, OPENAI, Profile};
+use paceline::quota::{Cost, Quota, Usd};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::{Frames, InnerError, Strict};

@@ -1,11 +1,11 @@
 //! What is reserved under a budget is the most that a request can cost, in whatever form it states its input and output.
 
 use http::Request;
-use tollgate::limiter::Code;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, COHERE, GEMINI, OPENAI, OPENROUTER, Profile};
-use tollgate::quota::{Quota, Usd};
+use paceline::limiter::Code;
+use paceline::middleware::RateLimitLayer;
+use paceline::price::{Price, Prices};
+use paceline::provider::{ANTHROPIC, COHERE, GEMINI, OPENAI, OPENROUTER, Profile};
+use paceline::quota::{Quota, Usd};
 use tower::{Service, ServiceExt};
 
 use super::inner::Frames;

@@ -11,17 +11,17 @@ use futures_util::FutureExt;
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
+use paceline::limiter::Limiter;
+use paceline::middleware::{BufferBodyLayer, BufferedBody, PeekBody, RateLimitLayer};
+use paceline::provider::COMPATIBLE_USAGE;
+use paceline::quota::Quota;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{BufferBodyLayer, BufferedBody, PeekBody, RateLimitLayer};
-use tollgate::provider::COMPATIBLE_USAGE;
-use tollgate::quota::Quota;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::inner::{Frames, InnerError, Strict};
 use super::{USAGE, available, builder, chat, held, is_ready};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// The result of one poll of a body.
 #[derive(Debug, Clone)]

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use paceline::limiter::AcquireError;
+use paceline::middleware::{Classified, RateLimitError, RateLimitLayer};
+use paceline::quota::{Cost, Quota};
 use parking_lot::Mutex;
-use tollgate::limiter::AcquireError;
-use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
-use tollgate::quota::{Cost, Quota};
 use tower::limit::ConcurrencyLimit;
 use tower::{Layer, Service, ServiceExt};
 
@@ -53,7 +53,7 @@ async fn request_after_wait_uses_ready_clone() {
 fn one_at_a_time(
     reject: bool,
 ) -> impl Clone + Service<&'static str, Response = (), Error = RateLimitError> {
-    let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
+    let quota = Quota::new().rpm(1).with_algorithm(paceline::quota::Algorithm::TokenBucket);
     let limiter = super::builder().quota("scarce", quota).build().unwrap();
     let layer = RateLimitLayer::new(limiter)
         .classify(|key: &&'static str| Classified::new(*key, Cost::new()))

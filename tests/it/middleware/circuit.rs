@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use tollgate::Timestamp;
-use tollgate::engine::Wait;
-use tollgate::limiter::{Code, Limiter, ManualClock, Outage, RateLimited, Reduction};
-use tollgate::provider::{Refusal, RefusalKind};
-use tollgate::quota::{Cost, Quota};
+use paceline::Timestamp;
+use paceline::engine::Wait;
+use paceline::limiter::{Code, Limiter, ManualClock, Outage, RateLimited, Reduction};
+use paceline::provider::{Refusal, RefusalKind};
+use paceline::quota::{Cost, Quota};
 use tower::{Layer, Service};
 
 use super::kinds::{Answer, LIMITED, OK, OVERLOADED, Provider};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tollgate::limiter::{
+use paceline::limiter::{
     Backend, Code, Ending, Limiter, RateLimited, Reservation, ReserveError, Reserving, TokioClock,
 };
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Cost, Quota};
+use paceline::provider::OPENAI;
+use paceline::quota::{Cost, Quota};
+use parking_lot::Mutex;
 
 use super::kinds::{Answer, OK, Provider};
 use super::{S, cooling};
@@ -44,7 +44,7 @@ impl Backend for Roomy {
 
     fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
         if *self.is_full.lock() {
-            return Err(ReserveError::Full(tollgate::engine::Wait::Unknown));
+            return Err(ReserveError::Full(paceline::engine::Wait::Unknown));
         }
         *self.reserved.lock() += 1;
         Ok(())

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use paceline::limiter::{Limiter, Outage, TokioClock};
+use paceline::middleware::RateLimitLayer;
 use reqwest_middleware::ClientBuilder;
-use tollgate::limiter::{Limiter, Outage, TokioClock};
-use tollgate::middleware::RateLimitLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::reqwest::{client, closed_port, limiter};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Code, Limiter};
+use paceline::limiter::{Code, Limiter};
 use tower::{Service, ServiceExt};
 
 use super::{available, builder};

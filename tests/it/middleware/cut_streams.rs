@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use tollgate::middleware::{Ask, RateLimitLayer};
-use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, DEEPSEEK, GEMINI, OPENAI, Profile};
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Usd, Window};
+use paceline::middleware::{Ask, RateLimitLayer};
+use paceline::price::{Price, Prices};
+use paceline::provider::{ANTHROPIC, COMPATIBLE_USAGE, DEEPSEEK, GEMINI, OPENAI, Profile};
+use paceline::quota::{Cost, Dimension, Limit, Quota, Usd, Window};
 
 use super::inner::Frames;
 use super::{available, builder, client_returning, held, send};

@@ -1,10 +1,10 @@
 //! Limits learned from headers.
 
 use http::Response;
-use tollgate::limiter::{Limiter, UnknownKey};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::{ANTHROPIC, OPENAI};
-use tollgate::quota::Quota;
+use paceline::limiter::{Limiter, UnknownKey};
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::{ANTHROPIC, OPENAI};
+use paceline::quota::Quota;
 
 use super::inner::Frames;
 use super::{USAGE, available, builder, chat, client_returning, send};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{AcquireError, Limiter};
-use tollgate::middleware::RateLimitError;
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::limiter::{AcquireError, Limiter};
+use paceline::middleware::RateLimitError;
+use paceline::quota::{Algorithm, Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::turns::use_up;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
-use tollgate::ErrorChain;
-use tollgate::limiter::{AcquireError, Code, UnknownKey};
-use tollgate::middleware::{Classified, Http, Journey, RateLimitError, RateLimitLayer};
-use tollgate::provider::COMPATIBLE_USAGE;
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::ErrorChain;
+use paceline::limiter::{AcquireError, Code, UnknownKey};
+use paceline::middleware::{Classified, Http, Journey, RateLimitError, RateLimitLayer};
+use paceline::provider::COMPATIBLE_USAGE;
+use paceline::quota::{Cost, Dimension, Quota};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::inner::{Frames, InnerError, Strict};

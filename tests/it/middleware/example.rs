@@ -4,7 +4,7 @@
 #[expect(dead_code, reason = "its main function is not called here")]
 mod reqwest_client;
 
-use tollgate_simulate::{Settings, SimulatedServer};
+use paceline_simulate::{Settings, SimulatedServer};
 
 #[tokio::test]
 async fn example_receives_no_429() {

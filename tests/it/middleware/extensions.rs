@@ -1,7 +1,7 @@
 //! Extensions of requests sent through reqwest, which doesn't expose them itself.
 
+use paceline::middleware::{Journey, RateLimitLayer};
 use reqwest::{Body, Response};
-use tollgate::middleware::{Journey, RateLimitLayer};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;

@@ -1,10 +1,10 @@
 //! What failed requests are charged, through the layer.
 
 use http::{Request, Response, StatusCode};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, OPENAI, Profile};
-use tollgate::quota::{Algorithm, Quota};
+use paceline::limiter::Limiter;
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::{ANTHROPIC, COMPATIBLE_USAGE, OPENAI, Profile};
+use paceline::quota::{Algorithm, Quota};
 
 use super::inner::Frames;
 use super::{available, builder, client_returning, held, read, send, settle_down};

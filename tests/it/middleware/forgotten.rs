@@ -6,8 +6,8 @@ use std::pin::{Pin, pin};
 
 use futures_util::future::join_all;
 use futures_util::poll;
+use paceline::limiter::{Acquire, AcquireError};
 use tokio::time::{sleep, timeout};
-use tollgate::limiter::{Acquire, AcquireError};
 
 use super::*;
 

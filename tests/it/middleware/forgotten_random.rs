@@ -1,10 +1,10 @@
 //! The property of services and requests that are no longer polled: whoever is still polled is served.
 
+use paceline::limiter::AcquireError;
+use paceline::middleware::RateLimitError;
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
 use tokio::time::{sleep, timeout};
-use tollgate::limiter::AcquireError;
-use tollgate::middleware::RateLimitError;
-use tollgate_testing::full::full_or;
 
 use super::*;
 use crate::block_on_paused;

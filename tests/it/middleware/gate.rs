@@ -1,13 +1,13 @@
 //! Readiness: `poll_ready` of a layer with keys.
 
+use paceline::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::limiter::RateLimited;
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::RateLimited;
+use paceline::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::WakeCounter;
@@ -153,7 +153,7 @@ async fn limit_reduced_below_typical_cost_still_opens_gate() {
         layer.layer(echo()).oneshot(100).await.unwrap();
     }
     // The typical cost is 100, above the limit of 60, which is exhausted.
-    let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
+    let quota = Quota::new().tpm(60).with_algorithm(paceline::quota::Algorithm::TokenBucket);
     limiter.quotas().set("k", &quota).unwrap();
     let begin = limiter.now();
     let mut service = layer.layer(echo());

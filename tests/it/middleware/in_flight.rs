@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
+use paceline::limiter::Limiter;
+use paceline::middleware::{
+    ActualCost, Http, Observe, RateLimitLayer, ResponseGuard, map_reqwest_body,
+};
+use paceline::provider::COMPATIBLE_USAGE;
+use paceline::quota::{Cost, Margin, Quota};
 use reqwest::{Body, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{
-    ActualCost, Http, Observe, RateLimitLayer, ResponseGuard, map_reqwest_body,
-};
-use tollgate::provider::COMPATIBLE_USAGE;
-use tollgate::quota::{Cost, Margin, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use super::reqwest::{client, ok, respond_once};
@@ -104,7 +104,7 @@ async fn upgraded_connection_keeps_its_place_while_held() {
     request.headers_mut().insert("connection", "upgrade".parse().unwrap());
     request.headers_mut().insert("upgrade", "x".parse().unwrap());
     let layer = RateLimitLayer::new(limiter.clone());
-    let response = layer.layer(tollgate_testing::http::http1()).oneshot(request).await.unwrap();
+    let response = layer.layer(paceline_testing::http::http1()).oneshot(request).await.unwrap();
     let held = response.extensions().get::<ActualCost>().cloned().unwrap();
     let mut connection = response.upgrade().await.unwrap();
     let mut received = [0; 5];

@@ -3,9 +3,9 @@
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
+use paceline::middleware::{BufferBodyLayer, BufferedBody, IncludeUsageLayer, RateLimitLayer};
+use paceline::quota::{Dimension, Quota};
 use parking_lot::Mutex;
-use tollgate::middleware::{BufferBodyLayer, BufferedBody, IncludeUsageLayer, RateLimitLayer};
-use tollgate::quota::{Dimension, Quota};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 use super::inner::{Frames, Strict};
@@ -83,7 +83,7 @@ fn request_usage_replaces_an_option_that_is_not_true() {
             format!(r#"{{"stream": true, "stream_options": {{"a": 1, "include_usage": {own} }} }}"#)
         };
         let mut request = Request::post(CHAT).body(body(own)).unwrap();
-        assert_eq!(tollgate::middleware::request_usage(&mut request), is_changed, "{own}");
+        assert_eq!(paceline::middleware::request_usage(&mut request), is_changed, "{own}");
         assert_eq!(*request.body(), body("true"));
     }
 }
@@ -118,7 +118,7 @@ async fn request_with_trailers_is_unchanged() {
 #[tokio::test(start_paused = true)]
 async fn reservation_settles_by_requested_usage() {
     let limiter = builder()
-        .provider(tollgate::provider::COMPATIBLE_USAGE)
+        .provider(paceline::provider::COMPATIBLE_USAGE)
         .quota("m", Quota::new().tpm(10_000))
         .build()
         .unwrap();

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use http::{Request, Response};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Facts, Journey, RateLimitLayer};
-use tollgate::provider::COMPATIBLE_USAGE;
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::limiter::Limiter;
+use paceline::middleware::{Facts, Journey, RateLimitLayer};
+use paceline::provider::COMPATIBLE_USAGE;
+use paceline::quota::{Cost, Dimension, Quota};
 use tower::{Layer, ServiceExt};
 
 use super::inner::{Frames, InnerError, Strict};
 use super::{S, USAGE, builder, chat, client_returning, read, send};
 
 fn one_a_minute() -> Limiter {
-    let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
+    let quota = Quota::new().rpm(1).with_algorithm(paceline::quota::Algorithm::TokenBucket);
     builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota).build().unwrap()
 }
 

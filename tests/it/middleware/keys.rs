@@ -4,9 +4,9 @@ use std::future::ready;
 use std::time::Duration;
 
 use http::Request;
-use tollgate::middleware::{Ask, Classified, PeekBody, RateLimitLayer};
-use tollgate::provider::{AZURE, COMPATIBLE_USAGE, OLLAMA, OLLAMA_CLOUD, OPENAI, Profile};
-use tollgate::quota::{Cost, Dimension, Quota, Usage};
+use paceline::middleware::{Ask, Classified, PeekBody, RateLimitLayer};
+use paceline::provider::{AZURE, COMPATIBLE_USAGE, OLLAMA, OLLAMA_CLOUD, OPENAI, Profile};
+use paceline::quota::{Cost, Dimension, Quota, Usage};
 use tower::{Layer, ServiceExt};
 
 use super::inner::{Frames, Strict};

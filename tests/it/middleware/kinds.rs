@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
+use paceline::limiter::{AcquireError, Code, Limiter, Reduction, TokioClock};
+use paceline::middleware::{Http, RateLimitError, RateLimitLayer, RetryService};
+use paceline::provider::OPENAI;
+use paceline::quota::{Dimension, Quota};
 use parking_lot::Mutex;
-use tollgate::limiter::{AcquireError, Code, Limiter, Reduction, TokioClock};
-use tollgate::middleware::{Http, RateLimitError, RateLimitLayer, RetryService};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Dimension, Quota};
 use tower::{Layer, ServiceExt};
 
 use super::inner::{Frames, Strict};
@@ -118,7 +118,7 @@ impl Provider {
     }
 
     /// Returns the seconds since the start.
-    pub(super) fn seconds(&self, begin: tollgate::Timestamp) -> u64 {
+    pub(super) fn seconds(&self, begin: paceline::Timestamp) -> u64 {
         (self.limiter.now() - begin).as_secs()
     }
 }

@@ -63,9 +63,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use tollgate::limiter::{Builder, Limiter, Reduction, TokioClock};
-use tollgate::middleware::{Classified, RateLimitLayer, RateLimitService, ResponseBody};
-use tollgate::quota::{Algorithm, Cost, Margin, Quota};
+use paceline::limiter::{Builder, Limiter, Reduction, TokioClock};
+use paceline::middleware::{Classified, RateLimitLayer, RateLimitService, ResponseBody};
+use paceline::quota::{Algorithm, Cost, Margin, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use self::inner::{Frames, InnerError, Strict};
@@ -130,8 +130,8 @@ async fn settle_down() {
 
 type Http = RateLimitService<
     Strict<Request<String>, Response<Frames>>,
-    tollgate::middleware::Http,
-    tollgate::middleware::Http,
+    paceline::middleware::Http,
+    paceline::middleware::Http,
 >;
 
 /// Returns a client whose provider returns this response to every request.

@@ -5,11 +5,11 @@ use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
 use http::Request;
-use tollgate::limiter::{AcquireError, Builder, Code, Limiter, Refused, UnknownKey};
-use tollgate::middleware::{Classify, Http, RateLimitLayer};
-use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, COMPATIBLE, OPENAI, Profile};
-use tollgate::quota::{Cost, Quota, Usd};
+use paceline::limiter::{AcquireError, Builder, Code, Limiter, Refused, UnknownKey};
+use paceline::middleware::{Classify, Http, RateLimitLayer};
+use paceline::price::{Price, Prices};
+use paceline::provider::{ANTHROPIC, COMPATIBLE, OPENAI, Profile};
+use paceline::quota::{Cost, Quota, Usd};
 use tower::{Service, ServiceExt};
 
 use super::inner::Frames;

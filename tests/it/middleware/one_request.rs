@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
+use paceline::limiter::{Limiter, TokioClock};
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::OPENAI;
+use paceline::quota::Quota;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use tollgate::limiter::{Limiter, TokioClock};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
-use tollgate::quota::Quota;
 use tower::{Layer, ServiceExt};
 
 use super::inner::{Frames, Strict};

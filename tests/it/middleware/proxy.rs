@@ -8,10 +8,10 @@ use axum::extract::Request;
 use axum::response::Response;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use paceline::limiter::Limiter;
+use paceline::middleware::{BufferBodyLayer, BufferedBody, RateLimitLayer};
+use paceline_simulate::{OutputSize, Settings, SimulatedServer};
 use tokio::net::TcpListener;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{BufferBodyLayer, BufferedBody, RateLimitLayer};
-use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
 use tower::{ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;

@@ -1,8 +1,8 @@
 //! The longest waits of quotas under a layer: its services don't wait for keys that refuse.
 
-use tollgate::limiter::{AcquireError, Code};
-use tollgate::middleware::RateLimitError;
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::{AcquireError, Code};
+use paceline::middleware::RateLimitError;
+use paceline::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::{S, builder, echo, is_ready, limiter, settle_down, tokens};

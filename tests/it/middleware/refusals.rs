@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt;
-use tollgate::limiter::{Limiter, Reduction};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
-use tollgate::quota::Quota;
+use paceline::limiter::{Limiter, Reduction};
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
+use paceline::quota::Quota;
 use tower::ServiceExt;
 
 use super::inner::Frames;

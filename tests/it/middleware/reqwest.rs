@@ -1,19 +1,19 @@
 //! The layer around a `reqwest::Client`, over real connections.
 
+use paceline::limiter::Limiter;
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::COMPATIBLE_USAGE;
+use paceline::quota::Quota;
 use reqwest::{Body, Client, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::COMPATIBLE_USAGE;
-use tollgate::quota::Quota;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;
 use super::{USAGE, available, held};
 
 pub(super) fn client() -> Client {
-    tollgate_testing::http::client()
+    paceline_testing::http::client()
 }
 
 /// Returns a limiter of 10,000 tokens per minute for `gpt-4o`, on the system clock.
@@ -165,10 +165,10 @@ async fn request_without_body_counts_as_one_request() {
 }
 
 mod simulated {
+    use paceline::quota::{Cost, Dimension, Limit, Margin};
+    use paceline_simulate::{OutputSize, Settings, SimulatedServer, Stats};
     use std::net::SocketAddr;
     use std::time::Duration;
-    use tollgate::quota::{Cost, Dimension, Limit, Margin};
-    use tollgate_simulate::{OutputSize, Settings, SimulatedServer, Stats};
 
     use super::*;
 
@@ -196,7 +196,7 @@ mod simulated {
             .limit(limit(Dimension::Requests, 1_800))
             .limit(limit(Dimension::Tokens, 1_800 * 60));
         let limiter = Limiter::builder()
-            .provider(tollgate::provider::OPENAI)
+            .provider(paceline::provider::OPENAI)
             .quota("gpt-4o", quota)
             .margin(Margin::new(2, Duration::from_millis(250)).unwrap())
             .build()

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::Extensions;
+use paceline::limiter::{AcquireError, Code, Limiter, RefusalKind};
+use paceline::middleware::{
+    ChainedRequest, Classified, Journey, RateLimitError, RateLimitLayer, find_refusal,
+};
+use paceline::quota::{Cost, Quota};
+use paceline_testing::log_buffer::LogBuffer;
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_tracing::TracingMiddleware;
-use tollgate::limiter::{AcquireError, Code, Limiter, RefusalKind};
-use tollgate::middleware::{
-    ChainedRequest, Classified, Journey, RateLimitError, RateLimitLayer, find_refusal,
-};
-use tollgate::quota::{Cost, Quota};
-use tollgate_testing::log_buffer::LogBuffer;
 use tower::Layer;
 use tracing_subscriber::fmt::format::FmtSpan;
 

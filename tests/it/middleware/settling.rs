@@ -2,10 +2,10 @@
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Ask, RateLimitLayer};
-use tollgate::provider::{ANTHROPIC, COMPATIBLE, COMPATIBLE_USAGE, GEMINI, OPENAI, Profile};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::limiter::Limiter;
+use paceline::middleware::{Ask, RateLimitLayer};
+use paceline::provider::{ANTHROPIC, COMPATIBLE, COMPATIBLE_USAGE, GEMINI, OPENAI, Profile};
+use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::inner::Frames;
 use super::{USAGE, available, builder, chat, client_returning, held, read, send};

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Request, Response};
-use tollgate::Timestamp;
-use tollgate::limiter::{Clock, Limiter, TokioClock};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::price::Prices;
-use tollgate::provider::GEMINI;
-use tollgate::quota::{Algorithm, Dimension, Limit, Quota, Usage, Window};
-use tollgate_simulate::{OutputSize, Provider, Settings, SimulatedReply, SpendLimit};
+use paceline::Timestamp;
+use paceline::limiter::{Clock, Limiter, TokioClock};
+use paceline::middleware::RateLimitLayer;
+use paceline::price::Prices;
+use paceline::provider::GEMINI;
+use paceline::quota::{Algorithm, Dimension, Limit, Quota, Usage, Window};
+use paceline_simulate::{OutputSize, Provider, Settings, SimulatedReply, SpendLimit};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::{Frames, Strict};

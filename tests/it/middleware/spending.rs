@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
+use paceline::limiter::{Code, Limiter};
+use paceline::middleware::RateLimitLayer;
+use paceline::price::{Price, Prices};
+use paceline::provider::{OPENAI, Profile};
+use paceline::quota::{Dimension, Limit, Quota, Usd, Window};
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
-use tollgate::limiter::{Code, Limiter};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::price::{Price, Prices};
-use tollgate::provider::{OPENAI, Profile};
-use tollgate::quota::{Dimension, Limit, Quota, Usd, Window};
-use tollgate_testing::full::full_or;
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::{Frames, Strict};
@@ -264,7 +264,7 @@ fn spending_with_bounded_output_stays_within_the_limit() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.unwrap();
-    let profiles = [OPENAI, tollgate::provider::ANTHROPIC, tollgate::provider::COMPATIBLE_USAGE];
+    let profiles = [OPENAI, paceline::provider::ANTHROPIC, paceline::provider::COMPATIBLE_USAGE];
     let profiles = proptest::sample::select(profiles.to_vec());
     proptest!(config, |(steps in steps(), limit in 500_u64..10_000, profile in profiles)| {
         let spent = runtime.block_on(run(&steps, limit, profile));

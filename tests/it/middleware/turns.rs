@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::limiter::Limiter;
+use paceline::quota::{Algorithm, Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::Strict;
@@ -14,7 +14,7 @@ use super::{S, Tokens, echo, is_ready, limiter, settle_down, tokens};
 
 /// A quota of 20 requests a second, without a burst.
 pub(super) fn twenty_a_second() -> Quota {
-    let requests = tollgate::quota::Limit::per_second(tollgate::quota::Dimension::Requests, 20);
+    let requests = paceline::quota::Limit::per_second(paceline::quota::Dimension::Requests, 20);
     Quota::new().limit(requests.unwrap().with_burst(1)).with_algorithm(Algorithm::TokenBucket)
 }
 
@@ -134,7 +134,7 @@ async fn hundred_forgotten_gates_delay_request_and_gate_briefly() {
 /// Returns the part of the limit that requests use beside services that are polled and not called.
 async fn utilization_beside_uncalled(a_second: u64, poll: Duration) -> f64 {
     let requests =
-        tollgate::quota::Limit::per_second(tollgate::quota::Dimension::Requests, a_second);
+        paceline::quota::Limit::per_second(paceline::quota::Dimension::Requests, a_second);
     // Tokio's timers have a resolution of 1 ms.
     let quota = Quota::new().limit(requests.unwrap().with_burst(a_second / 20));
     let limiter = limiter(quota.with_algorithm(Algorithm::TokenBucket));

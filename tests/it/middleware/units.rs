@@ -1,9 +1,9 @@
 //! Quantities other than tokens that a profile reads from requests.
 
 use http::{Request, Response};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Dimension, Limit, Quota};
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::OPENAI;
+use paceline::quota::{Dimension, Limit, Quota};
 
 use super::inner::Frames;
 use super::{S, available, builder, client_returning, send};

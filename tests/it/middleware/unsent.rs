@@ -5,11 +5,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use paceline::limiter::Limiter;
+use paceline::middleware::RateLimitLayer;
 use reqwest_middleware::ClientBuilder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::reqwest::{CHAT, client, closed_port, limiter};

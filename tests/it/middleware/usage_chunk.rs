@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use tollgate::middleware::WithoutUsageChunk;
+use paceline::middleware::WithoutUsageChunk;
 
 use super::inner::{Frames, InnerError};
 

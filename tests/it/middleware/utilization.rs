@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use http::Response;
-use tollgate::limiter::{Code, Limiter};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::ANTHROPIC;
-use tollgate::quota::{Quota, Share};
+use paceline::limiter::{Code, Limiter};
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::ANTHROPIC;
+use paceline::quota::{Quota, Share};
 use tower::{Service, ServiceExt};
 
 use super::inner::Frames;

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Classify, Http, Journey, RateLimitLayer};
-use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, Profile};
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
+use paceline::limiter::Limiter;
+use paceline::middleware::{Classify, Http, Journey, RateLimitLayer};
+use paceline::provider::{ANTHROPIC, COMPATIBLE_USAGE, Profile};
+use paceline::quota::{Algorithm, Cost, Dimension, Quota};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::decompression::DecompressionLayer;
 

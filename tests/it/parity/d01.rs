@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Classified, RateLimitLayer};
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::Limiter;
+use paceline::middleware::{Classified, RateLimitLayer};
+use paceline::quota::{Cost, Quota};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 fn limiter_of_two() -> Limiter {

@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use tollgate::RateLimitLayer;
-use tollgate::limiter::{Limiter, TokioClock};
-use tollgate::provider::{COMPATIBLE_USAGE, Estimate, OPENAI};
-use tollgate::quota::{Dimension, Quota};
+use paceline::RateLimitLayer;
+use paceline::limiter::{Limiter, TokioClock};
+use paceline::provider::{COMPATIBLE_USAGE, Estimate, OPENAI};
+use paceline::quota::{Dimension, Quota};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::rig::builder;
@@ -61,7 +61,7 @@ fn d02_unreadable_request_is_estimated_from_size() {
 /// Returns the tokens charged by the layer when the request is sent.
 async fn charged<B>(body: B) -> u64
 where
-    B: tollgate::middleware::PeekBody + Send + 'static,
+    B: paceline::middleware::PeekBody + Send + 'static,
 {
     let quota = Quota::new().tpm(1_000);
     let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).clock(TokioClock::new());

@@ -1,11 +1,11 @@
 //! Backpressure via `poll_ready` on the state of several buckets: RPM, TPM and RPD.
 
+use paceline::limiter::{Limiter, TokioClock};
+use paceline::middleware::{Classified, RateLimitError, RateLimitLayer};
+use paceline::quota::{Algorithm, Cost, Margin, Quota};
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
-use tollgate::limiter::{Limiter, TokioClock};
-use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
-use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 const S: Duration = Duration::from_secs(1);

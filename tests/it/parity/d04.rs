@@ -9,10 +9,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
-use tollgate::RateLimitLayer;
-use tollgate::limiter::{Limiter, TokioClock};
-use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
-use tollgate::quota::Quota;
+use paceline::RateLimitLayer;
+use paceline::limiter::{Limiter, TokioClock};
+use paceline::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
+use paceline::quota::Quota;
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::rig::{builder, held, used};

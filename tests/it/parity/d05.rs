@@ -3,11 +3,11 @@
 #![cfg(feature = "reqwest")]
 
 use async_openai::error::OpenAIError;
-use tollgate::limiter::{AcquireError, Code, Limiter};
-use tollgate::middleware::find_refusal;
-use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
-use tollgate::quota::Quota;
-use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
+use paceline::limiter::{AcquireError, Code, Limiter};
+use paceline::middleware::find_refusal;
+use paceline::provider::{COMPATIBLE_USAGE, OPENAI};
+use paceline::quota::Quota;
+use paceline_simulate::{OutputSize, Settings, SimulatedServer};
 
 #[path = "../../../examples/async_openai.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]

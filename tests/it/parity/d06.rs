@@ -13,18 +13,18 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use http::HeaderName;
 use http_body::Frame;
+use paceline::RateLimitLayer;
+use paceline::limiter::Limiter;
+use paceline::middleware::ActualCost;
+use paceline::middleware::respond::Scope;
+use paceline::quota::{Cost, Margin, Quota};
 use parking_lot::Mutex;
 use reqwest::{Client, Response};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tollgate::RateLimitLayer;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::ActualCost;
-use tollgate::middleware::respond::Scope;
-use tollgate::quota::{Cost, Margin, Quota};
 
 fn client() -> Client {
-    tollgate_testing::http::client()
+    paceline_testing::http::client()
 }
 
 async fn serve(app: Router) -> String {

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::Extensions;
+use paceline::RateLimitLayer;
+use paceline::limiter::Limiter;
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Quota};
+use paceline_simulate::{Settings, SimulatedServer};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next};
 use reqwest_retry::RetryTransientMiddleware;
 use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_tracing::TracingMiddleware;
-use tollgate::RateLimitLayer;
-use tollgate::limiter::Limiter;
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Quota};
-use tollgate_simulate::{Settings, SimulatedServer};
 
 #[path = "../../../examples/reqwest_middleware.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]

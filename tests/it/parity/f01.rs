@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tollgate::limiter::{Code, Event, Limiter, ManualClock, Metadata};
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::limiter::{Code, Event, Limiter, ManualClock, Metadata};
+use paceline::quota::{Cost, Dimension, Quota};
 
 use super::rig::{builder, tokens, used};
 

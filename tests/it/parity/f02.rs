@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{AcquireError, Code, Event};
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::engine::Wait;
+use paceline::limiter::{AcquireError, Code, Event};
+use paceline::quota::{Cost, Dimension, Quota};
 
 use super::rig::{buckets, limit, manual, tokens};
 

@@ -1,7 +1,7 @@
 //! A cost without a limit is an error of the caller, for every call.
 
-use tollgate::limiter::{Code, ManualClock};
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::limiter::{Code, ManualClock};
+use paceline::quota::{Cost, Dimension, Quota};
 
 use super::rig::{builder, limit, tokens};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use paceline::limiter::{Code, Limiter, TokioClock};
+use paceline::quota::{Cost, Quota};
 use parking_lot::Mutex;
-use tollgate::limiter::{Code, Limiter, TokioClock};
-use tollgate::quota::{Cost, Quota};
 
 use super::rig::{S, buckets, builder, seconds, tokens, used};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Cost, Dimension, Quota, Window};
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::quota::{Cost, Dimension, Quota, Window};
 
 use super::rig::{builder, limit, manual};
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use tollgate::limiter::{Event, Limiter, Metadata, TokioClock};
-use tollgate::quota::{Cost, Quota};
-use tollgate::telemetry::Metrics;
+use paceline::limiter::{Event, Limiter, Metadata, TokioClock};
+use paceline::quota::{Cost, Quota};
+use paceline::telemetry::Metrics;
 use tracing::Level;
 
 use super::rig::{buckets, builder, tokens};
@@ -45,8 +45,8 @@ async fn f06_denied_request_reports_bucket_entity_and_operation() {
     }
     let page = exporter.page();
     let labels = [("key", KEY), ("dimension", "tokens")];
-    assert_eq!(page.sum("tollgate_denied_total", &labels), 3.0);
-    assert_eq!(page.sum("tollgate_denied_total", &[]), 3.0);
+    assert_eq!(page.sum("paceline_denied_total", &labels), 3.0);
+    assert_eq!(page.sum("paceline_denied_total", &[]), 3.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,8 +70,8 @@ async fn f06_wait_reports_duration_entity_and_operation() {
         assert_eq!(lines[0].field(name), Some(value), "{name}");
     }
     let page = exporter.page();
-    assert_eq!(page.sum("tollgate_wait_seconds_count", &[("key", KEY)]), 2.0);
-    let seconds = page.sum("tollgate_wait_seconds_sum", &[("key", KEY)]);
+    assert_eq!(page.sum("paceline_wait_seconds_count", &[("key", KEY)]), 2.0);
+    let seconds = page.sum("paceline_wait_seconds_sum", &[("key", KEY)]);
     assert!((10.0..10.1).contains(&seconds), "{seconds}");
 }
 
@@ -84,5 +84,5 @@ async fn f06_key_without_quota_is_counted_as_other() {
         let _ = acquire.try_now();
     }
     let labels = [("key", "other"), ("dimension", "requests")];
-    assert_eq!(exporter.page().sum("tollgate_denied_total", &labels), 1.0);
+    assert_eq!(exporter.page().sum("paceline_denied_total", &labels), 1.0);
 }

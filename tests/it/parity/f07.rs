@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::rig::{builder, limit, manual, tokens};
 
@@ -50,7 +50,7 @@ fn f07_limits_given_per_call_have_a_status() {
     assert!(limiter.stats("k").limits.is_empty());
     assert!(limiter.state().keys().is_empty());
     let window = Duration::from_millis(90_000);
-    let limits = Quota::new().limit(limit(tollgate::quota::Dimension::Tokens, 100, window));
+    let limits = Quota::new().limit(limit(paceline::quota::Dimension::Tokens, 100, window));
     let acquire = limiter.acquire("k", &tokens(40)).limits(&limits);
     acquire.try_now().unwrap().settle(&tokens(40));
     for _ in 0..3 {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::time::Duration;
 
+use paceline::limiter::Limiter;
+use paceline::quota::{Algorithm, Cost, Quota};
 use proptest::prelude::*;
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::rig::{S, manual, paused, tokens, used};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Code, ManualClock};
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::limiter::{Code, ManualClock};
+use paceline::quota::{Cost, Dimension, Quota};
 
 use super::rig::{admitted, builder, limit, manual, tokens};
 

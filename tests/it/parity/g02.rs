@@ -1,7 +1,7 @@
 //! Decisions without a reservation, and reservations that count from then on.
 
-use tollgate::limiter::Code;
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::Code;
+use paceline::quota::{Cost, Quota};
 
 use super::rig::{held, manual, tokens, used};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{Code, Decision, Limiter, RateLimited, UnknownKey};
-use tollgate::quota::{Algorithm, Cost, Quota, Usage};
+use paceline::engine::Wait;
+use paceline::limiter::{Code, Decision, Limiter, RateLimited, UnknownKey};
+use paceline::quota::{Algorithm, Cost, Quota, Usage};
 
 use super::rig::{buckets, builder, manual, paused, tokens};
 

@@ -1,7 +1,7 @@
 //! Recorded usage counts once.
 
-use tollgate::limiter::Code;
-use tollgate::quota::{Cost, Quota, Usage};
+use paceline::limiter::Code;
+use paceline::quota::{Cost, Quota, Usage};
 
 use super::rig::{held, manual, tokens, used};
 

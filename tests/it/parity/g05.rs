@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use tollgate::limiter::{AcquireError, Code};
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::{AcquireError, Code};
+use paceline::quota::{Cost, Quota};
 
 use super::rig::{buckets, manual, paused, seconds, settle_down, tokens, used};
 

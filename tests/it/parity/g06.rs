@@ -1,8 +1,8 @@
 //! The limit named by a decision.
 
-use tollgate::engine::Wait;
-use tollgate::limiter::{Code, ManualClock};
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
+use paceline::engine::Wait;
+use paceline::limiter::{Code, ManualClock};
+use paceline::quota::{Algorithm, Cost, Dimension, Quota};
 
 use super::rig::{S, buckets, builder, manual};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Code, Limiter};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::limiter::{Code, Limiter};
+use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::rig::{S, admitted, manual, used};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Code, Limiter, ManualClock};
-use tollgate::quota::{Cost, Quota, Usage};
+use paceline::limiter::{Code, Limiter, ManualClock};
+use paceline::quota::{Cost, Quota, Usage};
 
 use super::rig::{admitted, buckets, builder, tokens, used};
 
@@ -86,7 +86,7 @@ fn g08_debt_is_kept_until_paid() {
 fn g08_keys_in_flight_or_cooling_down_are_kept() {
     let (limiter, clock) = limiter(10);
     let permit = limiter.try_acquire("in-flight", &tokens(60)).unwrap();
-    let cooling = tollgate::limiter::RateLimited::new(Some(5 * MINUTE));
+    let cooling = paceline::limiter::RateLimited::new(Some(5 * MINUTE));
     limiter.feedback().rate_limited("cooling", &cooling);
     clock.advance(2 * MINUTE);
     assert_eq!(limiter.state().prune(), 0);

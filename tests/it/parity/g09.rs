@@ -1,14 +1,14 @@
 //! Built-in profiles and the default quotas, as globs.
 
-use tollgate::limiter::Limiter;
-use tollgate::provider::{
+use paceline::limiter::Limiter;
+use paceline::provider::{
     ANTHROPIC, BEDROCK, BEDROCK_MANTLE, COMPATIBLE, DEEPSEEK, GEMINI, MOONSHOT, OLLAMA, OPENAI,
     OPENROUTER, Profile, XAI,
 };
-use tollgate::quota::Quota;
+use paceline::quota::Quota;
 
 use super::rig::builder;
-use tollgate_testing::corpus;
+use paceline_testing::corpus;
 
 fn limiter(profile: Profile) -> Limiter {
     builder().provider(profile).build().unwrap()

@@ -1,8 +1,8 @@
 //! Precedence of quotas: configured quotas override a provider's, and no provider is added by default.
 
-use tollgate::limiter::{Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, UnknownKey};
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI};
-use tollgate::quota::{Cost, Dimension, Limit, Quota};
+use paceline::limiter::{Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, UnknownKey};
+use paceline::provider::{ANTHROPIC, GEMINI, OPENAI};
+use paceline::quota::{Cost, Dimension, Limit, Quota};
 
 use super::rig::builder;
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use tollgate::{Limiter, Quota};
+use paceline::{Limiter, Quota};
 
 fn rpm(limiter: &Limiter, key: &str) -> u64 {
     limiter.quotas().of(key).limits().first().map_or(0, |limit| limit.amount())
@@ -12,7 +12,7 @@ fn rpm(limiter: &Limiter, key: &str) -> u64 {
 #[tokio::test]
 async fn g10_configured_quotas_override_profiles_and_stored() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tollgate.yaml");
+    let path = folder.path().join("paceline.yaml");
     let store = "store: {yaml: state.yaml}\n";
     fs::write(&path, format!("providers: [openai]\nquotas: {{gpt-4o: {{rpm: 7}}}}\n{store}"))
         .unwrap();
@@ -32,7 +32,7 @@ async fn g10_configured_quotas_override_profiles_and_stored() {
 #[test]
 fn g10_file_without_provider_or_quota_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tollgate.yaml");
+    let path = folder.path().join("paceline.yaml");
     fs::write(&path, "waiting: {max_wait: 5s}\n").unwrap();
     let error = Limiter::from_config(&path).unwrap_err().to_string();
     assert_eq!(

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{AcquireError, Limiter, TokioClock, UnknownKey};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::{AcquireError, Limiter, TokioClock, UnknownKey};
+use paceline::provider::OPENAI;
+use paceline::quota::{Cost, Quota};
 
 use super::rig::{buckets, builder, paused, seconds, settle_down, tokens, waiter};
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate::limiter::{Limiter, ManualClock, QuotaOrigin};
-use tollgate::quota::{Algorithm, Quota};
-use tollgate::store::{State, Store, Yaml};
+use paceline::limiter::{Limiter, ManualClock, QuotaOrigin};
+use paceline::quota::{Algorithm, Quota};
+use paceline::store::{State, Store, Yaml};
 
 use super::rig::{S, builder, tokens, used};
 

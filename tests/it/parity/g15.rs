@@ -1,7 +1,7 @@
 //! Lists of all keys, with and without stats: sorted and without duplicates.
 
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Cost, Quota, Usage};
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::quota::{Cost, Quota, Usage};
 
 use super::rig::builder;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{Code, Limiter, ManualClock, RateLimited, TokioClock};
-use tollgate::quota::{Cost, Quota, Window};
+use paceline::limiter::{Code, Limiter, ManualClock, RateLimited, TokioClock};
+use paceline::quota::{Cost, Quota, Window};
 
 use super::rig::{builder, held, paused, seconds, settle_down, tokens, used, waiter};
 

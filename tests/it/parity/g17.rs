@@ -6,10 +6,10 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use http::HeaderValue;
+use paceline::middleware::{SendCountError, count_tokens};
+use paceline::provider::count_tokens::{self as count, CountTokensError};
+use paceline::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
 use tokio::net::TcpListener;
-use tollgate::middleware::{SendCountError, count_tokens};
-use tollgate::provider::count_tokens::{self as count, CountTokensError};
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
 
 #[tokio::test]
 async fn g17_each_provider_counts_a_prompt() {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate::Timestamp;
-use tollgate::engine::Saved;
-use tollgate::limiter::{BucketSnapshot, Clock, Code, KeySnapshot, Limiter, ManualClock, Sleep};
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
+use paceline::Timestamp;
+use paceline::engine::Saved;
+use paceline::limiter::{BucketSnapshot, Clock, Code, KeySnapshot, Limiter, ManualClock, Sleep};
+use paceline::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
 
 use super::rig::{S, admitted, builder, manual, tokens};
 

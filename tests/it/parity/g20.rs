@@ -1,10 +1,10 @@
 //! Concurrent threads: no operation is lost or counted twice.
 
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Algorithm, Cost, Quota, Usage};
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::quota::{Algorithm, Cost, Quota, Usage};
 
 use super::rig::{builder, held, tokens, used};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 const THREADS: usize = 20;
 

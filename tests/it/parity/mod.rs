@@ -61,5 +61,5 @@ mod table;
 /// Returns a client of loopback servers.
 #[cfg(feature = "reqwest")]
 fn reqwest_client() -> reqwest::Client {
-    tollgate_testing::http::client()
+    paceline_testing::http::client()
 }

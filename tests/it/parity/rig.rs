@@ -1,11 +1,11 @@
 //! Limiters without a margin on test clocks, and functions that read their stats.
 
-use std::time::Duration;
-use tollgate::Timestamp;
-use tollgate::limiter::{
+use paceline::Timestamp;
+use paceline::limiter::{
     AcquireError, Builder, Limiter, ManualClock, Permit, Reduction, TokioClock,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
+use std::time::Duration;
 
 /// One second in nanoseconds.
 pub(super) const S: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::Code;
-use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
+use paceline::limiter::Code;
+use paceline::quota::{Algorithm, Cost, Dimension, Quota};
 
 use super::rig::{admitted, held, limit, manual, paused, seconds, settle_down, used, waiter};
 

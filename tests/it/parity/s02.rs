@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::{AcquireError, Code, Limiter, ManualClock, TokioClock, UnknownKey};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::limiter::{AcquireError, Code, Limiter, ManualClock, TokioClock, UnknownKey};
+use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::rig::{admitted, buckets, builder, manual, seconds, settle_down, waiter};
 

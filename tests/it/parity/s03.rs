@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::quota::{Cost, Dimension, Quota, Window};
+use paceline::quota::{Cost, Dimension, Quota, Window};
 
 use super::rig::{buckets, manual, tokens};
 

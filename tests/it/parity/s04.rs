@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::quota::{Cost, Dimension, Limit, Quota};
+use paceline::quota::{Cost, Dimension, Limit, Quota};
 
 use super::rig::{admitted, buckets, limit, manual};
 

@@ -1,12 +1,12 @@
 //! A refusal halves the limits of a key, once per burst of refusals.
 
+use paceline::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::cluster::{Agent, LocalBus};
-use tollgate::limiter::{Event, Limiter, ManualClock, RateLimited, Reduction};
-use tollgate::quota::{Cost, Quota};
+use paceline::cluster::{Agent, LocalBus};
+use paceline::limiter::{Event, Limiter, ManualClock, RateLimited, Reduction};
+use paceline::quota::{Cost, Quota};
 
 use super::rig::{S, buckets, builder};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use paceline::cluster::{Agent, Bus, LocalBus};
+use paceline::limiter::{CapacityUpdate, Event, Limiter, Reduction};
+use paceline::quota::Quota;
 use parking_lot::Mutex;
-use tollgate::cluster::{Agent, Bus, LocalBus};
-use tollgate::limiter::{CapacityUpdate, Event, Limiter, Reduction};
-use tollgate::quota::Quota;
 
 use super::rig::{buckets, builder};
 

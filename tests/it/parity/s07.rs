@@ -1,12 +1,12 @@
 //! Updates of other processes, which are applied or ignored.
 
+use paceline::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::cluster::{Agent, Bus, LocalBus};
-use tollgate::limiter::{CapacityUpdate, Event, Ignored, Limiter, ManualClock, Reduction};
-use tollgate::quota::Quota;
+use paceline::cluster::{Agent, Bus, LocalBus};
+use paceline::limiter::{CapacityUpdate, Event, Ignored, Limiter, ManualClock, Reduction};
+use paceline::quota::Quota;
 
 use super::rig::{S, buckets, builder};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Agent, LocalBus};
-use tollgate::limiter::{BuildError, Limiter, ManualClock, Reduction};
-use tollgate::quota::Quota;
+use paceline::cluster::{Agent, LocalBus};
+use paceline::limiter::{BuildError, Limiter, ManualClock, Reduction};
+use paceline::quota::Quota;
 
 use super::rig::{buckets, builder};
 use super::s05::amounts;

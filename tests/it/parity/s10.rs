@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tollgate::cluster::{Agent, Bus, LocalBus};
+use paceline::cluster::{Agent, Bus, LocalBus};
 
 use super::s05::amounts;
 use super::s06::limiter;

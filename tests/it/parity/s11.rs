@@ -5,10 +5,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Agent, LocalBus, NoAgentId};
-use tollgate::engine::Wait;
-use tollgate::limiter::{AcquireError, BuildError, Code, Refused, UnknownKey};
-use tollgate::quota::{Cost, Dimension, InvalidWindow, Limit, Margin, Quota, Window};
+use paceline::cluster::{Agent, LocalBus, NoAgentId};
+use paceline::engine::Wait;
+use paceline::limiter::{AcquireError, BuildError, Code, Refused, UnknownKey};
+use paceline::quota::{Cost, Dimension, InvalidWindow, Limit, Margin, Quota, Window};
 
 use super::rig::{builder, paused, seconds, settle_down, tokens, waiter};
 

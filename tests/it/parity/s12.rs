@@ -1,7 +1,7 @@
 //! Closing while requests wait.
 
-use tollgate::limiter::{AcquireError, Code, TokioClock};
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::{AcquireError, Code, TokioClock};
+use paceline::quota::{Cost, Quota};
 
 use super::rig::{builder, held, settle_down, used, waiter};
 

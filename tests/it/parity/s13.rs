@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_swarm::{Outcome, Strategy};
-use tollgate::cluster::{Bus, LocalBus};
+use paceline::cluster::{Bus, LocalBus};
 
 #[path = "../../../examples/agent_swarm.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]

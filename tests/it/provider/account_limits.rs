@@ -1,8 +1,8 @@
 //! Limits of accounts, by the examples of the providers' documentation.
 
-use tollgate::Quota;
-use tollgate::provider::account_limits::{AccountLimits, ModelLimits, NoAccountLimits};
-use tollgate::provider::{ANTHROPIC, GROQ, OPENAI};
+use paceline::Quota;
+use paceline::provider::account_limits::{AccountLimits, ModelLimits, NoAccountLimits};
+use paceline::provider::{ANTHROPIC, GROQ, OPENAI};
 
 /// platform.claude.com/docs/en/manage-claude/rate-limits-api, "List all organization rate limits".
 const ORGANIZATION: &[u8] = br#"{"data": [

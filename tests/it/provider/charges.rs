@@ -1,7 +1,7 @@
 //! Estimated charges compared with the charges recorded from OpenAI.
 
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
+use paceline::provider::OPENAI;
+use paceline::quota::{Cost, Dimension, SettleAt, Usage};
 
 use super::recordings::{Recorded, Recording, entries};
 

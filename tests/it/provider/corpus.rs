@@ -1,6 +1,6 @@
 //! Models and usage read from recorded traffic.
 
-use tollgate::provider::Scanner;
+use paceline::provider::Scanner;
 
 use super::recordings::{Recorded, Recording, all, entries};
 

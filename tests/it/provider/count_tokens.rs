@@ -1,12 +1,12 @@
 //! Count requests and their responses.
 
 use http::StatusCode;
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use tollgate::provider::count_tokens::{
+use paceline::provider::count_tokens::{
     Answer, CannotCount, CountTokensError, LONGEST_ANSWER, LONGEST_ERROR, request,
 };
-use tollgate::provider::{ANTHROPIC, COMPATIBLE, GEMINI, OPENAI, Profile, VERTEX};
+use paceline::provider::{ANTHROPIC, COMPATIBLE, GEMINI, OPENAI, Profile, VERTEX};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 #[test]
 fn count_request_omits_unsupported_members() {

@@ -1,10 +1,10 @@
 //! Custom profiles: like a built-in one, with a separate name and base URL.
 
-use tollgate::limiter::Limiter;
-use tollgate::provider::{
+use paceline::limiter::Limiter;
+use paceline::provider::{
     ANTHROPIC, COMPATIBLE, GEMINI, InvalidProfile, OPENAI, Profile, UnknownProvider, VLLM,
 };
-use tollgate::quota::{Cost, Dimension, Quota, Usage};
+use paceline::quota::{Cost, Dimension, Quota, Usage};
 
 #[test]
 fn like_profile_reads_and_charges_as_base() {

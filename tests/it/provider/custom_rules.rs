@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use tollgate::limiter::Limiter;
-use tollgate::provider::{
+use paceline::limiter::Limiter;
+use paceline::provider::{
     AdmissionCharge, Api, COHERE, Charge, Class, DefaultQuota, ErrorRules, GROQ, InvalidProfile,
     LimitHeader, LimitHeaders, LimitWindow, MISTRAL, Profile, PromptWeights, ResetFormat,
     ResponseField, Rules, Scanner, TokenCount, Unit,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
+use paceline::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 use super::recordings::{Recorded, entries};
 

@@ -1,6 +1,6 @@
 //! The requests whose streams are charged for what was received if they are cut off.
 
-use tollgate::provider::{
+use paceline::provider::{
     ANTHROPIC, AZURE, BEDROCK, COMPATIBLE_USAGE, CutStreams, DEEPSEEK, GEMINI, GROQ, OPENAI,
     Profile, Rules, XAI,
 };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use tollgate::Timestamp;
-use tollgate::provider::{ANTHROPIC, AZURE, Class, GEMINI, LONGEST_DELAY, OPENAI, OPENROUTER};
+use paceline::Timestamp;
+use paceline::provider::{ANTHROPIC, AZURE, Class, GEMINI, LONGEST_DELAY, OPENAI, OPENROUTER};
 
 use super::headers::headers;
 

@@ -1,9 +1,9 @@
 //! Charges by the rules that providers document, with their examples.
 
-use tollgate::provider::{
+use paceline::provider::{
     BASETEN, BEDROCK_MANTLE, Estimate, FIREWORKS, MINIMAX, MOONSHOT, OPENAI, Profile, Scanner, XAI,
 };
-use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
+use paceline::quota::{Cost, Dimension, SettleAt, Usage};
 
 /// "The number of input tokens in the request, plus the value of `max_tokens`, is checked against the
 /// input-tokens-per-minute quota", "output tokens are counted against the output-tokens-per-minute quota",
@@ -127,7 +127,7 @@ fn minimax_charges_input_and_output() {
     assert_eq!(tokens, 1_050);
     let row = MINIMAX.quotas().iter().find(|quota| quota.pattern == "MiniMax-M3").unwrap();
     let limits = row.quota().unwrap();
-    let limits: Vec<_> = limits.limits().iter().map(tollgate::quota::Limit::amount).collect();
+    let limits: Vec<_> = limits.limits().iter().map(paceline::quota::Limit::amount).collect();
     assert_eq!(limits, [200, 10_000_000]);
 }
 

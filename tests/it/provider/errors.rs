@@ -1,12 +1,12 @@
 //! Classes of failures.
 
 use http::{HeaderMap, StatusCode};
-use tollgate::Timestamp;
-use tollgate::provider::{
+use paceline::Timestamp;
+use paceline::provider::{
     ANTHROPIC, ApiError, BEDROCK, COHERE, Class, DASHSCOPE, GEMINI, GROQ, OPENAI, OPENROUTER,
     Profile, Refusal, RefusalKind, Scanner, VERTEX_ANTHROPIC,
 };
-use tollgate::quota::Dimension;
+use paceline::quota::Dimension;
 
 use super::headers::headers;
 

@@ -1,9 +1,9 @@
 //! Estimates and charges by the rules of each provider.
 
-use tollgate::provider::{
+use paceline::provider::{
     ANTHROPIC, BEDROCK, CEREBRAS, Estimate, GEMINI, MISTRAL, OPENAI, Profile, VLLM,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
+use paceline::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 const USAGE: Usage =
     Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100, long_cache_write: 0 };

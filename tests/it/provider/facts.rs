@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tollgate::provider::Profile;
+use paceline::provider::Profile;
 
 #[test]
 fn named_tests_of_provider_facts_exist() {

@@ -1,7 +1,7 @@
 //! What failed requests are charged.
 
 use http::{HeaderMap, StatusCode};
-use tollgate::provider::{
+use paceline::provider::{
     ANTHROPIC, AZURE, ApiError, BEDROCK, COMPATIBLE_USAGE, ErrorRules, FailureCharge, GEMINI, GROQ,
     OPENAI, OPENROUTER, Profile, Rules, VERTEX,
 };

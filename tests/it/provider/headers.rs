@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tollgate::provider::{
+use paceline::provider::{
     ANTHROPIC, AZURE, CEREBRAS, COMPATIBLE, FIREWORKS, GROQ, LimitReading, MISTRAL, MOONSHOT,
     NEBIUS, OPENAI, OPENROUTER, Profile, SAMBANOVA, TOGETHER,
 };
-use tollgate::quota::{Dimension, Window};
+use paceline::quota::{Dimension, Window};
 
 #[test]
 fn limits_of_requests_tokens_and_images_are_read() {

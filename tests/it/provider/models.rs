@@ -1,6 +1,6 @@
 //! Models read from the paths and bodies of requests.
 
-use tollgate::provider::{AZURE, BEDROCK, COMPATIBLE, OPENAI, Profile};
+use paceline::provider::{AZURE, BEDROCK, COMPATIBLE, OPENAI, Profile};
 
 #[test]
 fn model_is_read_from_body_path_or_deployment() {

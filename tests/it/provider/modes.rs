@@ -1,8 +1,8 @@
 //! Modes that providers count apart from the other requests of a model.
 
 use http::HeaderMap;
-use tollgate::provider::{ANTHROPIC, BEDROCK, GEMINI, GROQ, OPENAI, Profile};
-use tollgate::quota::Dimension;
+use paceline::provider::{ANTHROPIC, BEDROCK, GEMINI, GROQ, OPENAI, Profile};
+use paceline::quota::Dimension;
 
 fn key(profile: Profile, fields: &str) -> String {
     let body = format!(r#"{{"model": "m", {fields}, "messages": []}}"#);

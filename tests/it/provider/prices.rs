@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use tollgate::price::{Price, Prices};
-use tollgate::provider::{
+use paceline::price::{Price, Prices};
+use paceline::provider::{
     ANTHROPIC, AZURE, BEDROCK, GEMINI, GROQ, OPENAI, Profile, TOGETHER, VERTEX_ANTHROPIC,
 };
-use tollgate::quota::{Usage, Usd};
+use paceline::quota::{Usage, Usd};
+use serde_json::Value;
 
 use super::recordings::{Recorded, all};
 
@@ -177,7 +177,7 @@ fn cache_kept_for_an_hour_costs_more() {
     let body = r#"{"type": "message", "usage": {"input_tokens": 3, "cache_read_input_tokens": 5,
         "cache_creation_input_tokens": 7, "output_tokens": 2,
         "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}}}"#;
-    let mut scanner = tollgate::provider::Scanner::of(ANTHROPIC, &http::HeaderMap::new());
+    let mut scanner = paceline::provider::Scanner::of(ANTHROPIC, &http::HeaderMap::new());
     scanner.feed(body.as_bytes());
     let read = scanner.finish().usage.unwrap();
     assert_eq!((read.cache_write, read.long_cache_write), (7, 4));

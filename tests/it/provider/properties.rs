@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use proptest::prelude::*;
-use tollgate::Timestamp;
-use tollgate::provider::{
+use paceline::Timestamp;
+use paceline::provider::{
     ApiError, COMPATIBLE, DASHSCOPE, GEMINI, LONGEST_DELAY, OPENAI, OPENROUTER, Profile, Refusal,
     RefusalKind,
 };
-use tollgate::quota::Dimension;
-use tollgate_testing::full::full_or;
+use paceline::quota::Dimension;
+use paceline_testing::full::full_or;
+use proptest::prelude::*;
 
 use super::recordings::scan;
 

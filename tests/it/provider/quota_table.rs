@@ -1,11 +1,11 @@
 //! The table of built-in quotas.
 
-use serde_json::{Value, json};
-use tollgate::Timestamp;
-use tollgate::provider::{
+use paceline::Timestamp;
+use paceline::provider::{
     AI21, ANTHROPIC, BEDROCK_MANTLE, COHERE, COMPATIBLE, DEEPSEEK, FIREWORKS, GEMINI, MOONSHOT,
     OPENAI, OPENROUTER, Profile, QuotaTable, SAMBANOVA, VOYAGE, WRITER, XAI,
 };
+use serde_json::{Value, json};
 
 #[test]
 fn table_rows_are_aligned_with_limits_date_and_source() {
@@ -96,7 +96,7 @@ fn documented_tables_are_the_default_quotas() {
     ] {
         let row = profile.quotas().iter().find(|quota| quota.pattern == model).expect(model);
         let quota = row.quota().unwrap();
-        let limits: Vec<_> = quota.limits().iter().map(tollgate::quota::Limit::amount).collect();
+        let limits: Vec<_> = quota.limits().iter().map(paceline::quota::Limit::amount).collect();
         assert_eq!(limits, amounts, "{model}");
     }
 }

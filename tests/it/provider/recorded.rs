@@ -1,12 +1,12 @@
-//! Headers and errors of recorded responses, from the folder `$TOLLGATE_CORPUS`.
+//! Headers and errors of recorded responses, from the folder `$PACELINE_CORPUS`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use paceline::provider::{ApiError, Class, InvalidAnswer, LimitReading, Profile, Scanner};
+use paceline::quota::Dimension;
 use serde_json::Value;
-use tollgate::provider::{ApiError, Class, InvalidAnswer, LimitReading, Profile, Scanner};
-use tollgate::quota::Dimension;
 
 struct Response {
     place: String,
@@ -133,16 +133,16 @@ fn states_limit(name: &HeaderName) -> bool {
 
 /// Returns the recorded responses; none if no corpus is set.
 fn responses() -> Vec<Response> {
-    let Some(folder) = std::env::var_os("TOLLGATE_CORPUS").map(PathBuf::from) else {
-        println!("skipped: TOLLGATE_CORPUS is not set");
+    let Some(folder) = std::env::var_os("PACELINE_CORPUS").map(PathBuf::from) else {
+        println!("skipped: PACELINE_CORPUS is not set");
         return Vec::new();
     };
     let files = std::fs::read_dir(&folder)
-        .unwrap_or_else(|error| panic!("TOLLGATE_CORPUS: {}: {error}", folder.display()));
+        .unwrap_or_else(|error| panic!("PACELINE_CORPUS: {}: {error}", folder.display()));
     let paths = files.map(|file| file.unwrap().path());
     let hars = paths.filter(|path| path.extension().is_some_and(|e| e == "har"));
     let responses: Vec<_> = hars.flat_map(|path| of_file(&path)).collect();
-    assert!(!responses.is_empty(), "TOLLGATE_CORPUS has no recordings");
+    assert!(!responses.is_empty(), "PACELINE_CORPUS has no recordings");
     responses
 }
 

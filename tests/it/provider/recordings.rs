@@ -1,8 +1,8 @@
-//! Reads recorded traffic from the folder `$TOLLGATE_CORPUS`.
+//! Reads recorded traffic from the folder `$PACELINE_CORPUS`.
 
-use tollgate::provider::{Profile, Scanned, Scanner};
-use tollgate::quota::Usage;
-pub(crate) use tollgate_testing::corpus::{Recording, all, entries};
+use paceline::provider::{Profile, Scanned, Scanner};
+use paceline::quota::Usage;
+pub(crate) use paceline_testing::corpus::{Recording, all, entries};
 
 /// Readings of a recorded exchange and the expected values.
 pub(crate) trait Recorded {

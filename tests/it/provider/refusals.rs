@@ -8,14 +8,14 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, StatusCode};
-use proptest::prelude::*;
-use serde_json::Value;
-use tollgate::Timestamp;
-use tollgate::provider::{
+use paceline::Timestamp;
+use paceline::provider::{
     ANTHROPIC, ApiError, GEMINI, OPENAI, Profile, Refusal, RefusalKind, Scanner,
 };
-use tollgate::quota::Dimension;
-use tollgate_simulate::{Fault, FaultKind, Provider, Settings};
+use paceline::quota::Dimension;
+use paceline_simulate::{Fault, FaultKind, Provider, Settings};
+use proptest::prelude::*;
+use serde_json::Value;
 
 /// 2026-09-01 00:00 UTC, the time of the answers.
 const NOW: Timestamp = Timestamp::from_unix_secs(1_788_220_800);

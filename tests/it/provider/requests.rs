@@ -1,9 +1,9 @@
 //! Estimates read from requests.
 
-use tollgate::provider::{
+use paceline::provider::{
     ANTHROPIC, COMPATIBLE, COMPATIBLE_USAGE, Estimate, GEMINI, OPENAI, Profile,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
+use paceline::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 #[test]
 fn chat_is_charged_by_bytes_messages_and_max_tokens() {

@@ -1,7 +1,7 @@
 //! Reservations for unknown servers, compared with recorded usage.
 
-use tollgate::provider::COMPATIBLE;
-use tollgate::quota::Dimension;
+use paceline::provider::COMPATIBLE;
+use paceline::quota::Dimension;
 
 use super::recordings::{Recorded, entries};
 

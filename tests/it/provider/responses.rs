@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tollgate::provider::OPENAI;
-use tollgate::quota::Dimension;
+use paceline::provider::OPENAI;
+use paceline::quota::Dimension;
 
 use super::recordings::{Recorded, entries};
 

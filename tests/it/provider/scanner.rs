@@ -1,7 +1,7 @@
 //! Usage and errors read from response bodies in chunks.
 
-use tollgate::provider::{OPENAI, Scanned, Scanner};
-use tollgate::quota::Usage;
+use paceline::provider::{OPENAI, Scanned, Scanner};
+use paceline::quota::Usage;
 
 use super::recordings::scan;
 

@@ -1,9 +1,9 @@
 //! Recorded bodies, scanned in random chunks and compared with independent decoders.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use paceline::provider::BEDROCK;
+use paceline::quota::Usage;
 use serde_json::Value;
-use tollgate::provider::BEDROCK;
-use tollgate::quota::Usage;
 
 use super::recordings::{Recorded, all};
 

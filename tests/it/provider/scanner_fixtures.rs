@@ -1,6 +1,6 @@
 //! Small responses in each format of each provider, with expected readings.
 
-use tollgate::quota::Usage;
+use paceline::quota::Usage;
 
 use super::scanner_messages::{chunk, event, message};
 

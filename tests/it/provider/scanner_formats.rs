@@ -1,7 +1,7 @@
 //! Formats of all providers, scanned whole and in chunks.
 
-use tollgate::provider::{BEDROCK, OPENAI, Profile, Scanned, Scanner};
-use tollgate::quota::Usage;
+use paceline::provider::{BEDROCK, OPENAI, Profile, Scanned, Scanner};
+use paceline::quota::Usage;
 
 use super::scanner_fixtures::{Fixture, fixtures};
 use super::scanner_messages::{event, message, with_head};
@@ -137,7 +137,7 @@ fn members_of_an_exception_are_read() {
     let throttled = [(":exception-type", "throttlingException"), (":message-type", "exception")];
     let body = br#"{"message":"Too many tokens","retryAfterSeconds":5}"#;
     let error = scan_whole(&message(&throttled, body)).error.unwrap();
-    let refusal = BEDROCK.refusal_in_band(&error, tollgate::Timestamp::UNIX_EPOCH).unwrap();
+    let refusal = BEDROCK.refusal_in_band(&error, paceline::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(refusal.delay, Some(std::time::Duration::from_secs(5)));
 }
 

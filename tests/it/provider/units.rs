@@ -1,9 +1,9 @@
 //! Quantities other than requests and tokens that providers limit: images, seconds of audio, inputs.
 
 use http::{HeaderMap, HeaderValue, header};
-use tollgate::limiter::{Code, Limiter};
-use tollgate::provider::{COHERE, GROQ, OPENAI, Profile, Unit};
-use tollgate::quota::{Cost, Dimension, Limit, Quota};
+use paceline::limiter::{Code, Limiter};
+use paceline::provider::{COHERE, GROQ, OPENAI, Profile, Unit};
+use paceline::quota::{Cost, Dimension, Limit, Quota};
 
 fn amounts(profile: Profile, path: &str, body: &[u8]) -> Vec<(String, u64)> {
     let cost = profile.read_request(path, body).cost;

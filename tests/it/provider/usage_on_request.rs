@@ -1,6 +1,6 @@
 //! Providers whose streams have a usage only if the request asks for it.
 
-use tollgate::provider::{
+use paceline::provider::{
     ANTHROPIC, AZURE, COMPATIBLE, DASHSCOPE, DEEPSEEK, GROQ, MISTRAL, OPENAI, Profile, Rules, VLLM,
 };
 

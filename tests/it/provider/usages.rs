@@ -1,7 +1,7 @@
 //! Usage read from small responses in the formats of each provider.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use tollgate::provider::{
+use paceline::provider::{
     ANTHROPIC, AZURE, BEDROCK, COHERE, COMPATIBLE, GEMINI, LLAMA_CPP, OLLAMA, Scanner, VOYAGE,
 };
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
-use tollgate::Timestamp;
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
+use paceline::Timestamp;
+use paceline::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
 
 const NOW: Timestamp = Timestamp::from_unix_secs(1_790_800_000);
 

@@ -6,14 +6,14 @@
 mod trace;
 mod world;
 
-use tollgate::provider::{COMPATIBLE, OPENAI};
-use tollgate::quota::{self, Margin, Quota};
-use tollgate_simulate::{LimitAlgorithm, Settings};
+use paceline::provider::{COMPATIBLE, OPENAI};
+use paceline::quota::{self, Margin, Quota};
+use paceline_simulate::{LimitAlgorithm, Settings};
 
 use trace::Request;
 use world::{Charged, Outcome, Setup, ideal_grants, replay};
 
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 const TPM: u64 = 450_000;
 /// The traces and their numbers of requests; the short form of a test replays the first.

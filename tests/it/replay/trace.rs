@@ -1,4 +1,4 @@
-//! Recorded arrivals and sizes, from the folder `$TOLLGATE_TRACES`.
+//! Recorded arrivals and sizes, from the folder `$PACELINE_TRACES`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,13 +14,13 @@ pub(super) struct Request {
 
 /// Reads the trace `azure-llm-2023-{name}.csv`; returns `None` if no folder is set.
 pub(super) fn read(name: &str) -> Option<Vec<Request>> {
-    let Some(folder) = std::env::var_os("TOLLGATE_TRACES") else {
-        println!("skipped: TOLLGATE_TRACES is not set");
+    let Some(folder) = std::env::var_os("PACELINE_TRACES") else {
+        println!("skipped: PACELINE_TRACES is not set");
         return None;
     };
     let path = PathBuf::from(folder).join(format!("azure-llm-2023-{name}.csv"));
     let text = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("TOLLGATE_TRACES: {}: {error}", path.display()));
+        .unwrap_or_else(|error| panic!("PACELINE_TRACES: {}: {error}", path.display()));
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("TIMESTAMP,ContextTokens,GeneratedTokens"));
     let mut requests: Vec<Request> = lines.map(request).collect();

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::Timestamp;
+use paceline::limiter::{Limiter, Permit, TokioClock};
+use paceline::provider::Profile;
+use paceline::quota::{Cost, Dimension, Margin, Quota};
+use paceline_simulate::{Provider, Settings};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tollgate::Timestamp;
-use tollgate::limiter::{Limiter, Permit, TokioClock};
-use tollgate::provider::Profile;
-use tollgate::quota::{Cost, Dimension, Margin, Quota};
-use tollgate_simulate::{Provider, Settings};
 
 use super::trace::Request;
 

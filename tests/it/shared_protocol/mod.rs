@@ -12,7 +12,7 @@ use model::{EXCEEDED, NOT_SERVED, Protocol};
 use search::{Found, Model, search};
 use turns::{STARVED, Turns, UNFAIR};
 
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 const PROTOCOL: Protocol = Protocol {
     ticket_ticks: 2,

@@ -1,8 +1,8 @@
 //! Metrics have a bounded number of labels and contain no secrets, for any number of keys.
 
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
-use tollgate::telemetry::Metrics;
+use paceline::limiter::Limiter;
+use paceline::quota::{Cost, Dimension, Limit, Quota, Window};
+use paceline::telemetry::Metrics;
 
 use super::MetricsExporter;
 
@@ -22,9 +22,9 @@ fn hundred_thousand_keys_make_one_label_per_quota() {
     flood(&limiter, 50_000, |number| format!("sk-proj-\"}}\n{number}"));
     limiter.try_acquire("gpt-4o", &Cost::new()).unwrap();
     let page = exporter.page();
-    let keys: Vec<_> = page.values("tollgate_granted_total", "key").into_iter().collect();
+    let keys: Vec<_> = page.values("paceline_granted_total", "key").into_iter().collect();
     assert_eq!(keys, ["gpt-4o", "other", "tenant:*"]);
-    assert_eq!(page.sum("tollgate_granted_total", &[]), 100_001.0);
+    assert_eq!(page.sum("paceline_granted_total", &[]), 100_001.0);
     assert!(page.series() < 200, "{} series", page.series());
 }
 
@@ -38,11 +38,11 @@ fn keys_with_quotas_have_separate_labels_up_to_max_keys() {
     flood(&limiter, 1_000, |number| format!("model-{number}"));
     let page = exporter.page();
     let labels = |name| page.values(name, "key").len();
-    assert_eq!(["tollgate_granted_total", "tollgate_waiting"].map(labels), [17; 2]);
+    assert_eq!(["paceline_granted_total", "paceline_waiting"].map(labels), [17; 2]);
     // `other` is the label of many keys, whose limits don't add up to one.
-    assert_eq!(labels("tollgate_capacity"), 16);
-    assert_eq!(page.sum("tollgate_granted_total", &[]), 1_000.0);
-    assert_eq!(page.sum("tollgate_granted_total", &[("key", "other")]), 984.0);
+    assert_eq!(labels("paceline_capacity"), 16);
+    assert_eq!(page.sum("paceline_granted_total", &[]), 1_000.0);
+    assert_eq!(page.sum("paceline_granted_total", &[("key", "other")]), 984.0);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn names_set_by_caller_are_bounded_by_max_keys() {
     let metrics = Metrics::new().with_max_keys(8).with_names(|key| Some(key.into()));
     let exporter = MetricsExporter::of(&limiter, metrics);
     flood(&limiter, 10_000, |number| format!("job:{number}"));
-    assert_eq!(exporter.page().values("tollgate_granted_total", "key").len(), 9);
+    assert_eq!(exporter.page().values("paceline_granted_total", "key").len(), 9);
 }
 
 #[test]
@@ -66,6 +66,6 @@ fn custom_dimensions_of_requests_are_bounded() {
         acquire.try_now().unwrap_err();
     }
     let page = exporter.page();
-    assert_eq!(page.values("tollgate_denied_total", "dimension").len(), 33);
-    assert_eq!(page.sum("tollgate_denied_total", &[]), 1_000.0);
+    assert_eq!(page.values("paceline_denied_total", "dimension").len(), 33);
+    assert_eq!(page.sum("paceline_denied_total", &[]), 1_000.0);
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tollgate::limiter::{Event, Limiter};
-use tollgate::quota::{Cost, Quota};
-use tollgate::telemetry::Metrics;
+use paceline::limiter::{Event, Limiter};
+use paceline::quota::{Cost, Quota};
+use paceline::telemetry::Metrics;
 
 use super::MetricsExporter;
 
@@ -40,15 +40,15 @@ fn metrics_are_exact_while_slow_subscriber_loses_events() {
     let granted = load(&limiter) as f64;
     let page = exporter.page();
     assert_eq!(granted, LIMIT as f64);
-    assert_eq!(page.sum("tollgate_granted_total", &[("key", "k")]), granted);
+    assert_eq!(page.sum("paceline_granted_total", &[("key", "k")]), granted);
     let denied = [("key", "k"), ("dimension", "requests")];
-    assert_eq!(page.sum("tollgate_denied_total", &denied), (THREADS * EACH) as f64 - granted);
-    assert_eq!(page.sum("tollgate_settled_total", &[]), granted);
+    assert_eq!(page.sum("paceline_denied_total", &denied), (THREADS * EACH) as f64 - granted);
+    assert_eq!(page.sum("paceline_settled_total", &[]), granted);
     assert_eq!(
-        page.sum("tollgate_charged_tokens_total", &[("dimension", "tokens")]),
+        page.sum("paceline_charged_tokens_total", &[("dimension", "tokens")]),
         3.0 * granted
     );
-    assert_eq!(page.sum("tollgate_used", &[("dimension", "requests")]), granted);
+    assert_eq!(page.sum("paceline_used", &[("dimension", "requests")]), granted);
     assert!(slow.try_recv().is_err(), "the slow subscriber loses events");
 }
 
@@ -69,7 +69,7 @@ fn listener_may_call_the_limiter() {
     });
     limiter.try_acquire("k", &Cost::new()).unwrap().release();
     limiter.quotas().set("k", &Quota::new().rpm(100)).unwrap();
-    limiter.feedback().rate_limited("k", &tollgate::limiter::RateLimited::new(None));
+    limiter.feedback().rate_limited("k", &paceline::limiter::RateLimited::new(None));
     let _ = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     // Granted and settled three times for "other"; granted, released, changed, cooling down, reduced
     // and denied for "k".

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tollgate::limiter::{Limiter, TokioClock};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Margin, Quota};
-use tollgate::telemetry::Metrics;
+use paceline::limiter::{Limiter, TokioClock};
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::OPENAI;
+use paceline::quota::{Margin, Quota};
+use paceline::telemetry::Metrics;
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::MetricsExporter;
@@ -72,7 +72,7 @@ async fn failed_call_has_error_type_and_no_token_usage() {
         .collect();
     assert_eq!(kinds, ["429", "500", "_OTHER"]);
     assert_eq!(page.sum("gen_ai_client_token_usage_count", &[]), 0.0);
-    assert_eq!(page.sum("tollgate_cooling_down_total", &[("key", "m")]), 1.0);
+    assert_eq!(page.sum("paceline_cooling_down_total", &[("key", "m")]), 1.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,11 +92,11 @@ async fn service_without_provider_records_no_operation() {
     let (limiter, exporter) = limiter_and_exporter();
     let answer = service_fn(|tokens: u64| std::future::ready(Ok::<_, Infallible>(tokens)));
     let client = RateLimitLayer::new(limiter)
-        .classify(|_: &u64| tollgate::middleware::Classified::new("m", tollgate::Cost::new()))
+        .classify(|_: &u64| paceline::middleware::Classified::new("m", paceline::Cost::new()))
         .observe(|_: &u64| None)
         .layer(answer);
     client.oneshot(7).await.unwrap();
     let page = exporter.page();
     assert_eq!(page.sum("gen_ai_client_operation_duration_seconds_count", &[]), 0.0);
-    assert_eq!(page.sum("tollgate_granted_total", &[]), 1.0);
+    assert_eq!(page.sum("paceline_granted_total", &[]), 1.0);
 }

@@ -1,12 +1,12 @@
 //! Values of the metrics.
 
-use std::time::Duration;
-use tollgate::limiter::{
+use paceline::limiter::{
     KeySnapshot, LearnedLimit, Limiter, ManualClock, Measured, Measurement, RateLimited,
 };
-use tollgate::provider::UtilizationReading;
-use tollgate::quota::{Cost, Dimension, Margin, Quota, Usd};
-use tollgate::telemetry::Metrics;
+use paceline::provider::UtilizationReading;
+use paceline::quota::{Cost, Dimension, Margin, Quota, Usd};
+use paceline::telemetry::Metrics;
+use std::time::Duration;
 
 use super::MetricsExporter;
 
@@ -29,13 +29,13 @@ fn reserved_and_charged_tokens_are_separate_counters() {
     take(100).release();
     drop(take(30));
     let page = exporter.page();
-    assert_eq!(page.sum("tollgate_granted_total", KEY), 4.0);
-    assert_eq!(page.sum("tollgate_settled_total", KEY), 3.0);
-    assert_eq!(page.sum("tollgate_released_total", KEY), 1.0);
-    assert_eq!(page.sum("tollgate_reserved_tokens_total", KEY), 230.0);
-    assert_eq!(page.sum("tollgate_charged_tokens_total", KEY), 480.0);
-    assert_eq!(page.sum("tollgate_estimate_ratio_count", KEY), 3.0);
-    assert_eq!(page.sum("tollgate_estimate_ratio_sum", KEY), 2.0 + 0.25 + 1.0);
+    assert_eq!(page.sum("paceline_granted_total", KEY), 4.0);
+    assert_eq!(page.sum("paceline_settled_total", KEY), 3.0);
+    assert_eq!(page.sum("paceline_released_total", KEY), 1.0);
+    assert_eq!(page.sum("paceline_reserved_tokens_total", KEY), 230.0);
+    assert_eq!(page.sum("paceline_charged_tokens_total", KEY), 480.0);
+    assert_eq!(page.sum("paceline_estimate_ratio_count", KEY), 3.0);
+    assert_eq!(page.sum("paceline_estimate_ratio_sum", KEY), 2.0 + 0.25 + 1.0);
 }
 
 #[test]
@@ -48,15 +48,15 @@ fn gauges_equal_limiter_stats() {
     let page = exporter.page();
     let tokens = [("key", "k"), ("dimension", "tokens"), ("window_seconds", "60")];
     let in_flight = [("key", "k"), ("dimension", "concurrency")];
-    assert_eq!(page.sum("tollgate_capacity", &tokens), 1_000.0);
+    assert_eq!(page.sum("paceline_capacity", &tokens), 1_000.0);
     for limit in &limiter.stats("k").limits {
         let of = [("dimension", limit.dimension.as_str())];
-        assert_eq!(page.sum("tollgate_used", &of), limit.used as f64, "{}", limit.dimension);
-        assert_eq!(page.sum("tollgate_held", &of), limit.held as f64, "{}", limit.dimension);
+        assert_eq!(page.sum("paceline_used", &of), limit.used as f64, "{}", limit.dimension);
+        assert_eq!(page.sum("paceline_held", &of), limit.held as f64, "{}", limit.dimension);
     }
-    assert_eq!(page.sum("tollgate_held", &tokens), 30.0);
-    assert_eq!(page.sum("tollgate_held", &in_flight), 1.0);
-    assert_eq!(page.sum("tollgate_capacity", &in_flight), 4.0);
+    assert_eq!(page.sum("paceline_held", &tokens), 30.0);
+    assert_eq!(page.sum("paceline_held", &in_flight), 1.0);
+    assert_eq!(page.sum("paceline_capacity", &in_flight), 4.0);
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn gauges_of_money_are_in_dollars() {
     let _open = limiter.try_acquire("k", &cost(250_000)).unwrap();
     let page = exporter.page();
     let money = [("key", "k"), ("dimension", "usd"), ("window_seconds", "86400")];
-    assert_eq!(page.sum("tollgate_capacity", &money), 50.0);
-    assert_eq!(page.sum("tollgate_used", &money), 12.500_001);
-    assert_eq!(page.sum("tollgate_held", &money), 0.25);
+    assert_eq!(page.sum("paceline_capacity", &money), 50.0);
+    assert_eq!(page.sum("paceline_used", &money), 12.500_001);
+    assert_eq!(page.sum("paceline_held", &money), 0.25);
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn learned_limits_are_gauges() {
     key.learned = vec![LearnedLimit::new(Dimension::Requests, 0.5, limiter.now(), 3)];
     limiter.state().absorb(&[key]);
     let of = [("key", "k"), ("dimension", "requests")];
-    assert_eq!(exporter.page().sum("tollgate_learned_limit", &of), 0.5);
+    assert_eq!(exporter.page().sum("paceline_learned_limit", &of), 0.5);
     limiter.reset("k");
-    assert_eq!(exporter.page().sum("tollgate_learned_limit", &of), 0.0);
+    assert_eq!(exporter.page().sum("paceline_learned_limit", &of), 0.0);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn utilization_of_windows_is_a_gauge() {
     let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
     permit.observe_utilization(&[UtilizationReading::new("5h", 0.42)]);
     let of = [("key", "k"), ("window", "5h")];
-    assert_eq!(exporter.page().sum("tollgate_utilization_ratio", &of), 0.42);
+    assert_eq!(exporter.page().sum("paceline_utilization_ratio", &of), 0.42);
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn gauges_of_pruned_keys_are_zero() {
     let limiter = builder.quota("tenant:*", Quota::new().rpm(10)).build().unwrap();
     let exporter = MetricsExporter::of(&limiter, Metrics::new());
     drop(limiter.try_acquire("tenant:1", &Cost::new()).unwrap());
-    assert_eq!(exporter.page().sum("tollgate_used", &[("key", "tenant:*")]), 1.0);
+    assert_eq!(exporter.page().sum("paceline_used", &[("key", "tenant:*")]), 1.0);
     clock.advance(Duration::from_secs(61));
     limiter.state().prune();
-    assert_eq!(exporter.page().sum("tollgate_used", &[("key", "tenant:*")]), 0.0);
+    assert_eq!(exporter.page().sum("paceline_used", &[("key", "tenant:*")]), 0.0);
 }
 
 /// Two models of 20 and 30 requests per second don't have a limit of 50.
@@ -124,11 +124,11 @@ fn limits_of_keys_with_one_label_are_not_added_up() {
     let of = |exporter: &MetricsExporter, key: &str| {
         let labels = [("key", key), ("dimension", "requests")];
         let page = exporter.page();
-        ["tollgate_learned_limit", "tollgate_capacity", "tollgate_used"]
+        ["paceline_learned_limit", "paceline_capacity", "paceline_used"]
             .map(|name| page.sum(name, &labels))
     };
     let in_flight = |exporter: &MetricsExporter, key: &str| {
-        exporter.page().sum("tollgate_held", &[("key", key), ("dimension", "concurrency")])
+        exporter.page().sum("paceline_held", &[("key", key), ("dimension", "concurrency")])
     };
     let _permit = limiter.try_acquire("gpt-a", &Cost::new()).unwrap();
     learn("gpt-a", 20.0);
@@ -151,9 +151,9 @@ async fn waiting_requests_are_a_gauge() {
     limiter.try_acquire("k", &Cost::new()).unwrap();
     let mut waiting = [limiter.acquire("k", &Cost::new()), limiter.acquire("k", &Cost::new())];
     waiting.iter_mut().for_each(|acquire| assert!(acquire.arrive().is_none()));
-    assert_eq!(exporter.page().sum("tollgate_waiting", KEY), 2.0);
+    assert_eq!(exporter.page().sum("paceline_waiting", KEY), 2.0);
     drop(waiting);
-    assert_eq!(exporter.page().sum("tollgate_waiting", KEY), 0.0);
+    assert_eq!(exporter.page().sum("paceline_waiting", KEY), 0.0);
 }
 
 #[test]
@@ -163,38 +163,38 @@ fn refusals_reductions_and_recoveries_are_counted() {
     limiter.feedback().rate_limited("k", &refusal);
     limiter.feedback().rate_limited("k", &refusal);
     let page = exporter.page();
-    assert_eq!(page.sum("tollgate_cooling_down_total", KEY), 2.0);
-    assert_eq!(page.sum("tollgate_reduced_total", KEY), 1.0);
-    assert_eq!(page.sum("tollgate_capacity", KEY), 50.0);
+    assert_eq!(page.sum("paceline_cooling_down_total", KEY), 2.0);
+    assert_eq!(page.sum("paceline_reduced_total", KEY), 1.0);
+    assert_eq!(page.sum("paceline_capacity", KEY), 50.0);
     clock.advance(Duration::from_secs(3_600));
     limiter.try_acquire("k", &Cost::new()).unwrap();
     let page = exporter.page();
-    assert_eq!(page.sum("tollgate_recovered_total", KEY), 1.0);
-    assert_eq!(page.sum("tollgate_capacity", KEY), 100.0);
+    assert_eq!(page.sum("paceline_recovered_total", KEY), 1.0);
+    assert_eq!(page.sum("paceline_capacity", KEY), 100.0);
 }
 
 /// A component that counts 3 flushes more at each call, and one of 2 ms.
 #[derive(Debug, Default)]
 struct Measuring(std::sync::atomic::AtomicU64, bool);
 
-impl tollgate::limiter::Attached for Measuring {
-    fn close(&self) -> tollgate::limiter::Closing {
+impl paceline::limiter::Attached for Measuring {
+    fn close(&self) -> paceline::limiter::Closing {
         Box::pin(std::future::ready(()))
     }
 
     fn measurements(&self) -> Vec<Measurement> {
         let total = 3 + self.0.fetch_add(3, std::sync::atomic::Ordering::Relaxed);
         vec![
-            Measurement::new("tollgate_store_flushes_total", Measured::Total(total)),
-            Measurement::new("tollgate_store_pending_keys", Measured::Amount(total)),
-            Measurement::new("tollgate_cluster_degraded_total", Measured::Total(total))
+            Measurement::new("paceline_store_flushes_total", Measured::Total(total)),
+            Measurement::new("paceline_store_pending_keys", Measured::Amount(total)),
+            Measurement::new("paceline_cluster_degraded_total", Measured::Total(total))
                 .with_label("open"),
-            Measurement::new("tollgate_bus_connected", Measured::Flag(self.1)),
+            Measurement::new("paceline_bus_connected", Measured::Flag(self.1)),
             Measurement::new("unknown", Measured::Total(1)),
         ]
     }
 
-    fn end(&self, _: Vec<tollgate::limiter::KeyChanges>) {}
+    fn end(&self, _: Vec<paceline::limiter::KeyChanges>) {}
 }
 
 #[test]
@@ -203,11 +203,11 @@ fn components_report_totals_and_amounts() {
     limiter.state().attach(std::sync::Arc::new(Measuring::default()));
     for total in [3.0, 6.0] {
         let page = exporter.page();
-        assert_eq!(page.sum("tollgate_store_flushes_total", &[]), total);
-        assert_eq!(page.sum("tollgate_store_pending_keys", &[]), total);
-        assert_eq!(page.sum("tollgate_cluster_degraded_total", &[("policy", "open")]), total);
-        assert_eq!(page.kind("tollgate_store_flushes_total"), Some("counter"));
-        assert_eq!(page.kind("tollgate_store_pending_keys"), Some("gauge"));
+        assert_eq!(page.sum("paceline_store_flushes_total", &[]), total);
+        assert_eq!(page.sum("paceline_store_pending_keys", &[]), total);
+        assert_eq!(page.sum("paceline_cluster_degraded_total", &[("policy", "open")]), total);
+        assert_eq!(page.kind("paceline_store_flushes_total"), Some("counter"));
+        assert_eq!(page.kind("paceline_store_pending_keys"), Some("gauge"));
         assert_eq!(page.kind("unknown"), None);
     }
 }
@@ -217,14 +217,14 @@ fn values_of_several_components_are_combined() {
     let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
     let component = |is_connected| std::sync::Arc::new(Measuring(0.into(), is_connected));
     limiter.state().attach(component(true));
-    assert_eq!(exporter.page().sum("tollgate_bus_connected", &[]), 1.0);
+    assert_eq!(exporter.page().sum("paceline_bus_connected", &[]), 1.0);
     limiter.state().attach(component(true));
-    assert_eq!(exporter.page().sum("tollgate_bus_connected", &[]), 1.0);
+    assert_eq!(exporter.page().sum("paceline_bus_connected", &[]), 1.0);
     limiter.state().attach(component(false));
     let page = exporter.page();
-    assert_eq!(page.sum("tollgate_bus_connected", &[]), 0.0);
-    assert_eq!(page.sum("tollgate_store_flushes_total", &[]), 9.0 + 6.0 + 3.0);
-    assert_eq!(page.sum("tollgate_store_pending_keys", &[]), 18.0);
+    assert_eq!(page.sum("paceline_bus_connected", &[]), 0.0);
+    assert_eq!(page.sum("paceline_store_flushes_total", &[]), 9.0 + 6.0 + 3.0);
+    assert_eq!(page.sum("paceline_store_pending_keys", &[]), 18.0);
 }
 
 #[test]
@@ -236,5 +236,5 @@ fn metrics_use_global_recorder_by_default() {
         let _meter = Metrics::new().install(&limiter);
         limiter.try_acquire("k", &Cost::new()).unwrap();
     });
-    assert_eq!(super::MetricsPage::parse(&handle.render()).sum("tollgate_granted_total", KEY), 1.0);
+    assert_eq!(super::MetricsPage::parse(&handle.render()).sum("paceline_granted_total", KEY), 1.0);
 }

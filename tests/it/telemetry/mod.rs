@@ -11,11 +11,11 @@ mod spans;
 mod scrape;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use tollgate::limiter::Limiter;
-use tollgate::telemetry::{Meter, Metrics};
+use paceline::limiter::Limiter;
+use paceline::telemetry::{Meter, Metrics};
 
 pub(crate) use self::log::Log;
-pub(crate) use tollgate_testing::metrics_page::MetricsPage;
+pub(crate) use paceline_testing::metrics_page::MetricsPage;
 
 /// The metrics of a limiter as Prometheus would scrape them.
 pub(crate) struct MetricsExporter {

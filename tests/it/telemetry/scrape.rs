@@ -6,12 +6,12 @@ mod prometheus;
 
 use std::net::SocketAddr;
 
-use tollgate_simulate::{Settings, SimulatedServer};
+use paceline_simulate::{Settings, SimulatedServer};
 
 use super::MetricsPage;
 
 fn client() -> reqwest::Client {
-    tollgate_testing::http::client()
+    paceline_testing::http::client()
 }
 
 async fn scrape(addr: SocketAddr) -> MetricsPage {
@@ -32,7 +32,7 @@ async fn scraped_metrics_equal_limiter_provider_and_responses() {
 
     let mut before = 0.0;
     while !job.is_finished() {
-        let granted = scrape(addr).await.sum("tollgate_granted_total", &[]);
+        let granted = scrape(addr).await.sum("paceline_granted_total", &[]);
         assert!(granted >= before, "{granted} after {before}");
         before = granted;
     }
@@ -42,11 +42,11 @@ async fn scraped_metrics_equal_limiter_provider_and_responses() {
     let [requests, tokens] = &stats.limits[..] else { panic!("two limits: {stats:?}") };
     assert_eq!(done.answers + done.refused, 60);
     assert!((8..=12).contains(&done.refused), "{done:?}");
-    assert_eq!(page.sum("tollgate_granted_total", &key), requests.used as f64);
-    assert_eq!(page.sum("tollgate_denied_total", &key), done.refused as f64);
-    assert_eq!(page.sum("tollgate_settled_total", &key), done.answers as f64);
+    assert_eq!(page.sum("paceline_granted_total", &key), requests.used as f64);
+    assert_eq!(page.sum("paceline_denied_total", &key), done.refused as f64);
+    assert_eq!(page.sum("paceline_settled_total", &key), done.answers as f64);
     // The part of the minute that has passed is free again.
-    let charged = page.sum("tollgate_charged_tokens_total", &[("dimension", "tokens")]);
+    let charged = page.sum("paceline_charged_tokens_total", &[("dimension", "tokens")]);
     assert!(charged >= tokens.used as f64, "{charged} charged, {} used", tokens.used);
     let admitted = provider.shutdown().await.unwrap().total;
     assert_eq!((admitted.admitted, admitted.refused), (done.answers, 0));
@@ -59,8 +59,8 @@ async fn scraped_metrics_equal_limiter_provider_and_responses() {
 async fn every_metric_is_on_the_page_with_kind() {
     let limiter = prometheus::limiter().unwrap();
     let addr = prometheus::serve(&limiter).await.unwrap();
-    let _permit = limiter.try_acquire("gpt-4o", &tollgate::Cost::new()).unwrap();
+    let _permit = limiter.try_acquire("gpt-4o", &paceline::Cost::new()).unwrap();
     let page = scrape(addr).await;
-    assert_eq!(page.kind("tollgate_granted_total"), Some("counter"));
-    assert_eq!(page.kind("tollgate_capacity"), Some("gauge"));
+    assert_eq!(page.kind("paceline_granted_total"), Some("counter"));
+    assert_eq!(page.kind("paceline_capacity"), Some("gauge"));
 }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tollgate::limiter::{Limiter, Reduction, TokioClock, UnknownKey};
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::{GEMINI, OPENAI, Profile};
-use tollgate::quota::{Algorithm, Margin, Quota};
+use paceline::limiter::{Limiter, Reduction, TokioClock, UnknownKey};
+use paceline::middleware::RateLimitLayer;
+use paceline::provider::{GEMINI, OPENAI, Profile};
+use paceline::quota::{Algorithm, Margin, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tracing::{Instrument, Level, info_span};
 
@@ -42,8 +42,8 @@ fn client(
     body: &'static str,
 ) -> impl Service<
     Request<String>,
-    Response = Response<tollgate::middleware::ResponseBody<Full<Bytes>>>,
-    Error = tollgate::middleware::RateLimitError,
+    Response = Response<paceline::middleware::ResponseBody<Full<Bytes>>>,
+    Error = paceline::middleware::RateLimitError,
 > + Clone {
     let answer = move |_: Request<String>| {
         tracing::info!("sent");
@@ -74,7 +74,7 @@ async fn span_covers_call_to_end_of_body_and_has_usage() {
     assert!(span.closed);
     assert_eq!(
         (span.target, span.level, span.inside),
-        ("tollgate::request", Level::INFO, Some("agent"))
+        ("paceline::request", Level::INFO, Some("agent"))
     );
     let expected = [
         ("otel.name", "chat m"),
@@ -85,15 +85,15 @@ async fn span_covers_call_to_end_of_body_and_has_usage() {
         ("gen_ai.usage.input_tokens", "12"),
         ("gen_ai.usage.output_tokens", "9"),
         ("http.response.status_code", "200"),
-        ("tollgate.key", "m"),
-        ("tollgate.waited_ms", "0.0"),
+        ("paceline.key", "m"),
+        ("paceline.waited_ms", "0.0"),
     ];
     for (name, value) in expected {
         assert_eq!(span.field(name), Some(value), "{name}");
     }
     assert_eq!(span.field("error.type"), None);
-    assert!(span.field("tollgate.reserved_tokens").is_some());
-    assert!(span.field("tollgate.charged_tokens").is_some());
+    assert!(span.field("paceline.reserved_tokens").is_some());
+    assert!(span.field("paceline.charged_tokens").is_some());
     assert_eq!(log.named("sent")[0].inside, Some(SPAN));
 }
 
@@ -107,7 +107,7 @@ async fn wait_is_recorded_in_span_and_logged_inside() {
         response.into_body().collect().await.unwrap();
     }
     let spans = log.named(SPAN);
-    let waited = spans[1].field("tollgate.waited_ms").unwrap().parse::<f64>().unwrap();
+    let waited = spans[1].field("paceline.waited_ms").unwrap().parse::<f64>().unwrap();
     assert!((60_000.0..60_010.0).contains(&waited), "{waited}");
     assert_eq!(log.named("sent")[1].inside, Some(SPAN));
     let [line] = &log.named("waited")[..] else { panic!("{:?}", log.lines()) };
@@ -197,10 +197,10 @@ async fn span_has_requested_model_next_to_other_key() {
     let client = RateLimitLayer::new(limiter).key("account").layer(answer);
     drop(client.clone().oneshot(chat()).await.unwrap());
     let mut request = chat();
-    request.extensions_mut().insert(tollgate::middleware::Ask::new().key("mine"));
+    request.extensions_mut().insert(paceline::middleware::Ask::new().key("mine"));
     drop(client.oneshot(request).await.unwrap());
     let names = |line: &Line| {
-        ["tollgate.key", "gen_ai.request.model"].map(|name| line.field(name).unwrap().to_owned())
+        ["paceline.key", "gen_ai.request.model"].map(|name| line.field(name).unwrap().to_owned())
     };
     let names: Vec<_> = log.named(SPAN).iter().map(names).collect();
     assert_eq!(names, [["account", "m"], ["mine", "m"]]);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate::Quota;
-use tollgate::limiter::{Limiter, TokioClock, UnknownKey};
-use tollgate::provider::COMPATIBLE;
-use tollgate::quota::Algorithm;
+use paceline::Quota;
+use paceline::limiter::{Limiter, TokioClock, UnknownKey};
+use paceline::provider::COMPATIBLE;
+use paceline::quota::Algorithm;
 
 use super::provider::{Counting, Headers, Settings};
 use super::{Job, Outcome, client};

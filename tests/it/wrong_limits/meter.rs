@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tollgate::Timestamp;
+use paceline::Timestamp;
 
 /// The state of a limit.
 pub(super) enum Meter {

@@ -14,12 +14,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::Request;
+use paceline::limiter::{Clock, Limiter, TokioClock};
+use paceline::middleware::{Http, RetryService};
+use paceline::provider::{COMPATIBLE, OPENAI, Profile};
+use paceline::{Quota, RateLimitLayer, Timestamp};
 use parking_lot::Mutex;
 use provider::{Headers, Ledger, Provider, RetryAfter, Settings};
-use tollgate::limiter::{Clock, Limiter, TokioClock};
-use tollgate::middleware::{Http, RetryService};
-use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
-use tollgate::{Quota, RateLimitLayer, Timestamp};
 use tower::{Layer, ServiceExt};
 
 type Layered = RetryService<Provider, Http, Http>;

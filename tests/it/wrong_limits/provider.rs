@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
+use paceline::Timestamp;
+use paceline::limiter::{Clock, TokioClock};
 use parking_lot::Mutex;
-use tollgate::Timestamp;
-use tollgate::limiter::{Clock, TokioClock};
 use tower::service_fn;
 use tower::util::BoxCloneSyncService;
 

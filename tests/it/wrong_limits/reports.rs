@@ -8,15 +8,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
-use parking_lot::Mutex;
-use tollgate::cluster::{Agent, LocalBus};
-use tollgate::limiter::{
+use paceline::cluster::{Agent, LocalBus};
+use paceline::limiter::{
     Code, Event, Ignored, KeySnapshot, LearnedFrom, LearnedLimit, LearnedUpdate, Limiter,
     Reduction, TokioClock,
 };
-use tollgate::provider::OPENAI;
-use tollgate::quota::Dimension;
-use tollgate::{Cost, Quota, RateLimitLayer, Timestamp};
+use paceline::provider::OPENAI;
+use paceline::quota::Dimension;
+use paceline::{Cost, Quota, RateLimitLayer, Timestamp};
+use parking_lot::Mutex;
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tracing::Level;
 

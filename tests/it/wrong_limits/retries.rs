@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::Full;
+use paceline::limiter::{Clock, Limiter, Reduction, TokioClock};
+use paceline::provider::OPENAI;
+use paceline::{Quota, RateLimitLayer};
 use parking_lot::Mutex;
-use tollgate::limiter::{Clock, Limiter, Reduction, TokioClock};
-use tollgate::provider::OPENAI;
-use tollgate::{Quota, RateLimitLayer};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::{chat, started};

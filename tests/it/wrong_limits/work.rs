@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
-use tollgate::Quota;
-use tollgate::limiter::{Limiter, TokioClock};
-use tollgate::provider::OPENAI;
+use paceline::Quota;
+use paceline::limiter::{Limiter, TokioClock};
+use paceline::provider::OPENAI;
 
 use super::provider::{Headers, Ledger, RetryAfter, Settings, Unit};
 use super::{Job, Outcome, client, send_for};

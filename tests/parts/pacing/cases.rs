@@ -4,7 +4,7 @@ use super::provider::{Load, WindowKind, bucket, loaded, window};
 use super::scenario::{Outcome, RetryAfter, Scenario};
 use super::simulation::run;
 use crate::quota::Dimension;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 const REQUESTS: Dimension = Dimension::Requests;
 const TOKENS: Dimension = Dimension::Tokens;

@@ -4,7 +4,7 @@ use super::provider::bucket;
 use super::scenario::{Chance, Outcome, Scenario};
 use super::simulation::run;
 use crate::quota::Dimension;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// What the provider limits to, and what its clients were told.
 #[derive(Debug, Clone, Copy, PartialEq)]

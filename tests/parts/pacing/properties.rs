@@ -6,7 +6,7 @@ use super::scenario::Scenario;
 use super::simulation::run;
 use super::sweep::{Kind, Provider, provider};
 use crate::quota::Dimension;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// Random providers whose limit can be used by 400 requests in flight, and a random number each.
 fn providers() -> impl Iterator<Item = (Provider, f64)> {

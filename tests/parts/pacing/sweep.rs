@@ -5,7 +5,7 @@ use super::random::Random;
 use super::scenario::{RetryAfter, Scenario};
 use super::simulation::run;
 use crate::quota::Dimension;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::shared::{closed, limiter, until};
-use tollgate_testing::full::full_or;
-use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
-use tollgate_testing::servers::Redis;
+use paceline_testing::full::full_or;
+use paceline_testing::process::{InteractiveProcess, print_message, test_command};
+use paceline_testing::servers::Redis;
 
 /// The environment variable with the window in seconds and the server of a process.
-const SMALL: &str = "TOLLGATE_TEST_SMALL_REQUESTS";
+const SMALL: &str = "PACELINE_TEST_SMALL_REQUESTS";
 
 /// Ten requests per second.
 fn quota(seconds: u64) -> Quota {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{SharedBuilder, SharingMode};
-use tollgate::limiter::{AcquireError, Backend, Code, Limiter};
-use tollgate::provider::ANTHROPIC;
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Usd, Window};
-use tollgate_testing::servers::Redis;
+use paceline::cluster::{SharedBuilder, SharingMode};
+use paceline::limiter::{AcquireError, Backend, Code, Limiter};
+use paceline::provider::ANTHROPIC;
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Usd, Window};
+use paceline_testing::servers::Redis;
 
 use super::shared::{closed, until};
 
-fn limiter(builder: SharedBuilder) -> (Limiter, Arc<tollgate::cluster::Shared>) {
+fn limiter(builder: SharedBuilder) -> (Limiter, Arc<paceline::cluster::Shared>) {
     let shared = builder.connect().unwrap();
     let builder = Limiter::builder().margin(Margin::NONE).provider(ANTHROPIC);
     let builder = builder.quota("m", Quota::new().rpd(3).usd_per_day(Usd::from_micros(100_000)));

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use paceline::cluster::{Agent, Bus, LocalBus};
+use paceline::limiter::{Ignored, Limiter, ManualClock, RateLimited, Reduction, Regex};
+use paceline::quota::{Cost, Quota};
 use serde_json::Value;
-use tollgate::cluster::{Agent, Bus, LocalBus};
-use tollgate::limiter::{Ignored, Limiter, ManualClock, RateLimited, Reduction, Regex};
-use tollgate::quota::{Cost, Quota};
 
 use super::swarm::{Swarm, builder, capacity, subscribe_to};
 

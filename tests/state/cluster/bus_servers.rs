@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{Agent, Bus, NatsBus, RedisBus};
-use tollgate::limiter::{Code, RateLimited};
-use tollgate::quota::Cost;
+use paceline::cluster::{Agent, Bus, NatsBus, RedisBus};
+use paceline::limiter::{Code, RateLimited};
+use paceline::quota::Cost;
 
 use super::swarm::{Swarm, builder, capacity, subscribe_to, until};
-use tollgate_testing::servers::{self, ServerProcess};
+use paceline_testing::servers::{self, ServerProcess};
 
 /// A server of a bus.
 trait Broker {
@@ -61,10 +61,10 @@ impl Broker for servers::Redis {
 macro_rules! over_each {
     ($($behaviour:ident),* $(,)?) => {
         mod over_nats {
-            $(#[test] fn $behaviour() { super::$behaviour::<tollgate_testing::servers::Nats>(); })*
+            $(#[test] fn $behaviour() { super::$behaviour::<paceline_testing::servers::Nats>(); })*
         }
         mod over_redis {
-            $(#[test] fn $behaviour() { super::$behaviour::<tollgate_testing::servers::Redis>(); })*
+            $(#[test] fn $behaviour() { super::$behaviour::<paceline_testing::servers::Redis>(); })*
         }
     };
 }

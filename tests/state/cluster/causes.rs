@@ -4,13 +4,13 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{Bus, NatsBus, OnFailure, RedisBus, Shared, SharingMode};
-use tollgate::quota::{Cost, Quota};
+use paceline::cluster::{Bus, NatsBus, OnFailure, RedisBus, Shared, SharingMode};
+use paceline::quota::{Cost, Quota};
 
 use super::failure::send_command;
 use super::logs::{lines, record};
 use super::shared::{admitted, limiter, until};
-use tollgate_testing::servers::{Nats, Redis};
+use paceline_testing::servers::{Nats, Redis};
 
 /// Asserts that the outage of a store that can't be connected to is logged once, with this cause.
 fn assert_connect_cause(url: &str, address: &str, cause: &str) {
@@ -234,12 +234,12 @@ fn user_with_documented_permissions_can_share_limits() {
     record();
     let page = include_str!("../../../docs/cluster.md");
     let rule =
-        page.lines().map(str::trim).find(|line| line.starts_with("ACL SETUSER tollgate ")).unwrap();
+        page.lines().map(str::trim).find(|line| line.starts_with("ACL SETUSER paceline ")).unwrap();
     let mut redis = Redis::start();
     let address = redis.server().address;
     assert!(send_command(address, rule).starts_with("+OK"), "{rule}");
     for mode in [SharingMode::Exact, SharingMode::Lease] {
-        let url = format!("redis://tollgate:PASSWORD@{address}");
+        let url = format!("redis://paceline:PASSWORD@{address}");
         let shared = Shared::builder(&url, "account").on_failure(OnFailure::Closed).mode(mode);
         let shared = shared.timeout(Duration::from_secs(2)).connect().unwrap();
         let limiter = limiter(&shared, Quota::new().rpd(10).concurrency(5));
@@ -248,10 +248,10 @@ fn user_with_documented_permissions_can_share_limits() {
         limiter.reset("k");
         until("the end is acknowledged", || shared.status().unacknowledged == 0);
         assert_eq!(shared.status().outages, 0);
-        let channels = || send_command(address, "PUBSUB CHANNELS tollgate:wake:*");
-        until("the process listens", || channels().contains("tollgate:wake:"));
+        let channels = || send_command(address, "PUBSUB CHANNELS paceline:wake:*");
+        until("the process listens", || channels().contains("paceline:wake:"));
     }
-    let bus = RedisBus::connect(&format!("redis://tollgate:PASSWORD@{address}")).unwrap();
+    let bus = RedisBus::connect(&format!("redis://paceline:PASSWORD@{address}")).unwrap();
     let subscriber = std::sync::Arc::new(|_: &[u8]| std::ops::ControlFlow::Continue(()));
     bus.subscribe("ratelimit.capacity", subscriber);
     until("the bus is connected", || bus.status().connected);

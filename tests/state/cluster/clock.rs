@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::Shared;
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use paceline::cluster::Shared;
+use paceline::limiter::Limiter;
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::failure::send_command;
 use super::shared::{closed, limiter, until};
-use tollgate_testing::servers::Redis;
-use tollgate_testing::set_clock::SetClock;
+use paceline_testing::servers::Redis;
+use paceline_testing::set_clock::SetClock;
 
 /// Two processes that share 40 requests per ten minutes, which refill by one in 15 seconds.
 struct Pair {
@@ -131,7 +131,7 @@ fn process_started_after_jump_is_told_of_it() {
         // The processes that know the earlier time notice the change, and don't use the key again.
         let address = pair._redis.server().address;
         until("the change is noticed", || {
-            send_command(address, "HSTRLEN tollgate:{account}#reports jumps") != ":0\r\n"
+            send_command(address, "HSTRLEN paceline:{account}#reports jumps") != ":0\r\n"
         });
         let new = closed(&pair._redis.url()).connect().unwrap();
         until("the new process is connected", || new.status().connected);

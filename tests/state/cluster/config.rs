@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use paceline::config::Config;
+use paceline::limiter::{Code, RateLimited};
+use paceline::{Cost, Limiter};
 use tempfile::TempDir;
-use tollgate::config::Config;
-use tollgate::limiter::{Code, RateLimited};
-use tollgate::{Cost, Limiter};
 
-use tollgate_testing::servers::{Nats, Redis};
+use paceline_testing::servers::{Nats, Redis};
 
 /// Machines that use the same configuration file.
 struct Fleet {
@@ -18,12 +18,12 @@ struct Fleet {
 impl Fleet {
     fn of(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("tollgate.yaml"), text).unwrap();
+        std::fs::write(folder.path().join("paceline.yaml"), text).unwrap();
         Self { folder }
     }
 
     fn machine(&self) -> Limiter {
-        Limiter::from_config(self.path("tollgate.yaml")).unwrap()
+        Limiter::from_config(self.path("paceline.yaml")).unwrap()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -113,7 +113,7 @@ async fn store_keeps_quotas_and_pauses_but_not_shared_usage() {
         let fleet = Fleet::of(&text);
         let first = fleet.machine();
         assert!(take(&first) && take(&first) && take(&first));
-        first.quotas().set("mine", &tollgate::Quota::new().rpm(7)).unwrap();
+        first.quotas().set("mine", &paceline::Quota::new().rpm(7)).unwrap();
         first.feedback().rate_limited("n", &RateLimited::new(Some(Duration::from_secs(600))));
         first.close().await;
         drop(first);
@@ -128,7 +128,7 @@ async fn store_keeps_quotas_and_pauses_but_not_shared_usage() {
         drop(second);
         // Nor does the store contain the usage when it is read without the server.
         let alone = text.lines().filter(|line| !line.starts_with("cluster")).collect::<Vec<_>>();
-        std::fs::write(fleet.path("tollgate.yaml"), alone.join("\n")).unwrap();
+        std::fs::write(fleet.path("paceline.yaml"), alone.join("\n")).unwrap();
         assert_eq!(fleet.machine().stats("m").limits[0].used, 0, "{store}");
     }
 }

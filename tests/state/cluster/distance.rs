@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::cluster::Shared;
+use paceline::limiter::{AcquireError, Limiter, Permit};
+use paceline::quota::{Cost, Quota};
 use redis::Connection;
-use tollgate::cluster::Shared;
-use tollgate::limiter::{AcquireError, Limiter, Permit};
-use tollgate::quota::{Cost, Quota};
 
 use super::held_proxy::HeldProxy;
 use super::shared::{closed, limiter, until};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// A limiter on a distant server, and a direct connection to that server.
 struct Distant {

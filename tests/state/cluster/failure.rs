@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{OnFailure, Shared, SharedStatus};
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Cost, Quota};
+use paceline::cluster::{OnFailure, Shared, SharedStatus};
+use paceline::limiter::Limiter;
+use paceline::quota::{Cost, Quota};
 
 use super::proxy::Proxy;
 use super::shared::{admitted, closed, limiter, until};
-use tollgate_testing::full::full_or;
-use tollgate_testing::servers::Redis;
+use paceline_testing::full::full_or;
+use paceline_testing::servers::Redis;
 
 /// Connects to shared limits with the default timeout.
 pub(super) fn connect_with_default_timeout(url: &str, mode: OnFailure) -> Arc<Shared> {
@@ -266,7 +266,7 @@ fn undecidable_key_alone_is_degraded_to_local_share() {
     let shared = shared.on_failure(OnFailure::LocalShare).connect().unwrap();
     let limiter = limiter(&shared, Quota::new().rpd(10));
     wait_until_connected(&shared);
-    assert!(send_command(address, "SET tollgate:{account}:k 1").starts_with("+OK"));
+    assert!(send_command(address, "SET paceline:{account}:k 1").starts_with("+OK"));
     let (mut timer, begin) = (DecisionTimer::default(), Instant::now());
     // Longer than several heartbeats, each of which tries to charge the key.
     while begin.elapsed() < Duration::from_secs(3) {
@@ -278,7 +278,7 @@ fn undecidable_key_alone_is_degraded_to_local_share() {
     assert!(limiter.try_acquire("another", &Cost::new()).is_ok());
     assert_eq!(shared.status().decided, decided + 1, "{:?}", shared.status());
     assert_eq!(shared.status().outages, 0);
-    assert!(send_command(address, "DEL tollgate:{account}:k").starts_with(":1"));
+    assert!(send_command(address, "DEL paceline:{account}:k").starts_with(":1"));
     until("admitted requests are charged", || shared.status().unacknowledged == 0);
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     assert_eq!(shared.status().decided, decided + 2, "{:?}", shared.status());

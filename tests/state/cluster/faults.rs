@@ -10,9 +10,9 @@ mod member;
 pub(super) mod proxy;
 
 use matrix::Case;
-use tollgate_testing::process::test_command;
+use paceline_testing::process::test_command;
 
-const MEMBER: &str = "TOLLGATE_FAULTS_MEMBER";
+const MEMBER: &str = "PACELINE_FAULTS_MEMBER";
 
 /// The process that the other test starts; does nothing as a test.
 #[test]

@@ -1,21 +1,21 @@
 //! Many processes that share one quota: sixteen at once, and lease holders that are killed.
 
+use paceline::Timestamp;
 use std::collections::VecDeque;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::Limiter;
-use tollgate::cluster::{OnFailure, Shared, SharingMode};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use paceline::Limiter;
+use paceline::cluster::{OnFailure, Shared, SharingMode};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
-use tollgate_testing::full::full_or;
-use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
-use tollgate_testing::servers::Redis;
+use paceline_testing::full::full_or;
+use paceline_testing::process::{InteractiveProcess, print_message, test_command};
+use paceline_testing::servers::Redis;
 
 /// The environment variable with server, mode and duration (milliseconds) for a worker of a fleet.
-const FLEET: &str = "TOLLGATE_TEST_FLEET";
+const FLEET: &str = "PACELINE_TEST_FLEET";
 
 /// The worker process that other tests start; does nothing as a test.
 #[test]

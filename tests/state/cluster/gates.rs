@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::cluster::SharingMode;
+use paceline::limiter::{Backend, Limiter};
+use paceline::middleware::{Classified, RateLimitLayer};
+use paceline::quota::{Cost, Margin, Quota, Usd};
+use paceline_testing::servers::Redis;
 use tokio::time::timeout;
-use tollgate::cluster::SharingMode;
-use tollgate::limiter::{Backend, Limiter};
-use tollgate::middleware::{Classified, RateLimitLayer};
-use tollgate::quota::{Cost, Margin, Quota, Usd};
-use tollgate_testing::servers::Redis;
 use tower::balance::p2c::Balance;
 use tower::discover::ServiceList;
 use tower::load::Constant;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::Backend;
-use tollgate::quota::{Cost, Quota};
+use paceline::limiter::Backend;
+use paceline::quota::{Cost, Quota};
 
 use super::shared::{admitted, closed, limiter, until};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 #[tokio::test]
 async fn refreshed_stats_and_decisions_are_those_of_the_store() {

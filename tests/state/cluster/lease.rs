@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Shared, SharingMode};
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Cost, Dimension, Limit, Margin, Quota, Window};
+use paceline::cluster::{Shared, SharingMode};
+use paceline::limiter::Limiter;
+use paceline::quota::{Cost, Dimension, Limit, Margin, Quota, Window};
 
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// Returns a limiter in lease mode.
 pub(super) fn limiter(url: &str, quota: Quota) -> (Limiter, Arc<Shared>) {

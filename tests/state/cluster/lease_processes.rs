@@ -1,14 +1,14 @@
 //! Processes that hold leases and are killed.
 
-use tollgate::quota::Cost;
+use paceline::quota::Cost;
 
 use super::lease::{admit_all, hourly, limiter};
-use tollgate_testing::full::full_or;
-use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
-use tollgate_testing::servers::Redis;
+use paceline_testing::full::full_or;
+use paceline_testing::process::{InteractiveProcess, print_message, test_command};
+use paceline_testing::servers::Redis;
 
 /// The environment variable with requests per hour and server for a lease holder.
-const HOLDER: &str = "TOLLGATE_TEST_LEASE_HOLDER";
+const HOLDER: &str = "PACELINE_TEST_LEASE_HOLDER";
 
 /// The process that other tests start; does nothing as a test. It prints for each request whether
 /// it was admitted.

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use tollgate_testing::log_buffer::LogBuffer;
+use paceline_testing::log_buffer::LogBuffer;
 use tracing_subscriber::filter::LevelFilter;
 
 /// Starts recording, unless another test has.

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::Shared;
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
-use tollgate_testing::full::full_or;
-use tollgate_testing::servers::Redis;
+use paceline::cluster::Shared;
+use paceline::limiter::Limiter;
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use paceline_testing::full::full_or;
+use paceline_testing::servers::Redis;
 
 use super::failure::send_command;
 use super::held_proxy::HeldProxy;
@@ -124,7 +124,7 @@ impl Restarted {
 
     /// Returns a field of the reports in the server.
     fn report(&self, field: &str) -> String {
-        let key = "tollgate:{account}#reports";
+        let key = "paceline:{account}#reports";
         let answer = send_command(self.address, &format!("HGET {key} {field}"));
         answer.lines().nth(1).unwrap_or_default().to_owned()
     }
@@ -177,11 +177,11 @@ fn usage_since_the_snapshot_of_a_server_is_reported() {
     user.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
     until("the end is reported", || shared[0].status().unacknowledged == 0);
     // At least one heartbeat is missing in the snapshot, too.
-    let number = || send_command(address, "HGET tollgate:{account}#reports number");
+    let number = || send_command(address, "HGET paceline:{account}#reports number");
     let before = number();
     until("a heartbeat is recorded", || number() != before);
     redis.restart();
-    assert_ne!(send_command(address, "EXISTS tollgate:{account}#reports"), ":0\r\n", "no snapshot");
+    assert_ne!(send_command(address, "EXISTS paceline:{account}#reports"), ":0\r\n", "no snapshot");
     until("both are connected", || shared.iter().all(|shared| shared.status().connected));
     let decided = shared[1].status().decided;
     until("the store decides", || {

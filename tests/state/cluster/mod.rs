@@ -34,8 +34,8 @@ mod wakes;
 
 use std::net::TcpStream;
 
+use paceline_testing::servers::{Nats, Redis};
 pub(crate) use shared::until;
-use tollgate_testing::servers::{Nats, Redis};
 
 #[test]
 fn test_servers_start_stop_and_restart() {

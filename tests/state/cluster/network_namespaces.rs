@@ -1,12 +1,12 @@
 //! Two machines as network namespaces, with a link that is cut.
 
+use paceline::Timestamp;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tollgate::Timestamp;
 
 use super::fleet::{BURST, RPM, Sent, Worker, excess};
-use tollgate_testing::full::full_or;
-use tollgate_testing::process::wrap_command;
+use paceline_testing::full::full_or;
+use paceline_testing::process::wrap_command;
 
 /// Two namespaces with a link, removed on drop.
 struct Machines {
@@ -17,7 +17,7 @@ struct Machines {
 impl Machines {
     /// Creates the namespaces; returns `None` if the system does not permit them.
     fn start() -> Option<Self> {
-        let names = ["a", "b"].map(|name| format!("tollgate-{}-{name}", std::process::id()));
+        let names = ["a", "b"].map(|name| format!("paceline-{}-{name}", std::process::id()));
         let [a, b] = &names;
         let machines = Self { names: names.clone(), redis: None };
         let ends = [format!("tg{}a", std::process::id()), format!("tg{}b", std::process::id())];

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::cluster::Shared;
+use paceline::limiter::{Backend, Limiter, Priority, WaitPolicy};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 use parking_lot::Mutex;
-use tollgate::cluster::Shared;
-use tollgate::limiter::{Backend, Limiter, Priority, WaitPolicy};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 use super::shared::{closed, until};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// The names of the grants of several processes, in their order.
 type Grants = Arc<Mutex<Vec<&'static str>>>;

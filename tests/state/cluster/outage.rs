@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{OnFailure, Shared};
-use tollgate::engine::Wait;
-use tollgate::limiter::{Backend, Measured, Measurement};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota};
+use paceline::cluster::{OnFailure, Shared};
+use paceline::engine::Wait;
+use paceline::limiter::{Backend, Measured, Measurement};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota};
 
 use super::failure::{connect_with_default_timeout, wait_until_connected};
 use super::faults::proxy::Proxy as CutProxy;
 use super::logs::{lines, record};
 use super::proxy::Proxy;
 use super::shared::{admitted, closed, limiter, until};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 #[test]
 fn requests_admitted_in_outage_are_charged_afterwards() {
@@ -59,7 +59,7 @@ fn open_charges_what_limits_have_left_and_counts_the_rest() {
         limiters.iter().flat_map(|limiter| limiter.state().measurements()).collect();
     let expected = |shared: &Arc<Shared>| {
         let total = Measured::Total(shared.status().uncharged_requests);
-        Measurement::new("tollgate_cluster_uncharged_total", total).with_label("requests")
+        Measurement::new("paceline_cluster_uncharged_total", total).with_label("requests")
     };
     assert!(two.iter().all(|shared| metrics.contains(&expected(shared))), "{metrics:?}");
     for (limiter, shared) in limiters.iter().zip(&two) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use tollgate::cluster::{OnFailure, Shared, SharedBuilder};
-use tollgate::limiter::{Backend, Code, Limiter};
-use tollgate::quota::{Cost, Margin, Quota};
+use paceline::cluster::{OnFailure, Shared, SharedBuilder};
+use paceline::limiter::{Backend, Code, Limiter};
+use paceline::quota::{Cost, Margin, Quota};
 
 use super::redis_cluster_server::RedisCluster;
 use super::shared::{closed, limiter, until};
@@ -48,7 +48,7 @@ fn slot_moved_during_requests_changes_no_decision() {
         let machines = machines(&builder);
         let (taken, done) = (AtomicUsize::new(0), AtomicBool::new(false));
         let slot =
-            cluster.slot(if spread { "tollgate:{account/all}" } else { "tollgate:{account}:all" });
+            cluster.slot(if spread { "paceline:{account/all}" } else { "paceline:{account}:all" });
         let mut moves = 0;
         thread::scope(|scope| {
             let takers =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, Connection, FromRedisValue, cmd};
 
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// Three masters that share the slots evenly.
 #[derive(Debug)]

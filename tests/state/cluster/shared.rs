@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{OnFailure, Shared, SharedBuilder, SharedError};
-use tollgate::limiter::{Backend, Limiter};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
+use paceline::cluster::{OnFailure, Shared, SharedBuilder, SharedError};
+use paceline::limiter::{Backend, Limiter};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 use super::logs::{lines, record};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// Returns a builder that refuses requests while the store is unavailable, so that only the store
 /// admits, with a timeout for a machine that is busy with other tests.
@@ -34,7 +34,7 @@ pub(crate) fn until(event: &str, condition: impl Fn() -> bool) {
 }
 
 /// Returns the permits of the requests admitted now, one after another.
-pub(super) fn admitted(limiter: &Limiter, most: usize) -> Vec<tollgate::limiter::Permit> {
+pub(super) fn admitted(limiter: &Limiter, most: usize) -> Vec<paceline::limiter::Permit> {
     std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).take(most).collect()
 }
 
@@ -184,7 +184,7 @@ fn requests_in_flight_are_restored_in_empty_server() {
     let connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
     let connection = RefCell::new(connection);
     until("the reservation is restored", || {
-        let exists = redis::cmd("EXISTS").arg("tollgate:{account}:k").to_owned();
+        let exists = redis::cmd("EXISTS").arg("paceline:{account}:k").to_owned();
         exists.query(&mut *connection.borrow_mut()).unwrap()
     });
     until("the other is connected", || others.status().connected);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{Agent, Bus};
-use tollgate::limiter::{Builder, Event, Limiter};
-use tollgate::quota::Quota;
+use paceline::cluster::{Agent, Bus};
+use paceline::limiter::{Builder, Event, Limiter};
+use paceline::quota::Quota;
 
 /// Agents with 500 requests per minute for keys that begin with `gpt-`, on the system clock.
 pub(super) struct Swarm {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use tollgate::quota::{Cost, Quota};
+use paceline::quota::{Cost, Quota};
 
 use super::failure::send_command;
 use super::shared::{closed, limiter, until};
-use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
-use tollgate_testing::servers::Redis;
+use paceline_testing::process::{InteractiveProcess, print_message, test_command};
+use paceline_testing::servers::Redis;
 
 /// The environment variable with the server for a waiting process.
-const WAITER: &str = "TOLLGATE_TEST_WAITER";
+const WAITER: &str = "PACELINE_TEST_WAITER";
 
 /// The process that other tests start; does nothing as a test. It waits for 80 requests until it
 /// reads a line, and then closes its limiter.
@@ -33,7 +33,7 @@ async fn waiter() {
 /// Returns whether a request waits in the server's queue of key `k`.
 fn has_tickets(redis: &mut Redis) -> bool {
     // The expiry of a ticket is in a field of its own.
-    send_command(redis.server().address, "HKEYS tollgate:{account}:k").contains("$17\r\nt")
+    send_command(redis.server().address, "HKEYS paceline:{account}:k").contains("$17\r\nt")
 }
 
 /// Starts a process that waits for more than is available, ends it in this way, and asserts that

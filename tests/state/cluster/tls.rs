@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::cluster::{Bus, NatsBus, RedisBus, Shared, Tls};
+use paceline::quota::Quota;
+use paceline::{Cost, Limiter};
+use paceline_testing::servers::Redis;
 use rcgen::generate_simple_self_signed;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -10,10 +14,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tollgate::cluster::{Bus, NatsBus, RedisBus, Shared, Tls};
-use tollgate::quota::Quota;
-use tollgate::{Cost, Limiter};
-use tollgate_testing::servers::Redis;
 
 use super::shared::{closed, limiter, until};
 use super::tls_servers::{Authority, Sentinel, TlsRedis};
@@ -260,15 +260,15 @@ fn configuration_names_certificate_files_relative_to_itself() {
         "quotas: {{m: {{rpd: 1}}}}\ncluster: {{redis: '{url}', account: a, timeout: 2s, tls: {tls}}}\n\
          bus: {{redis: '{url}', tls: {tls}}}"
     );
-    std::fs::write(authority.path("tollgate.yaml"), text).unwrap();
-    let one = tollgate::Limiter::from_config(authority.path("tollgate.yaml")).unwrap();
-    let other = tollgate::Limiter::from_config(authority.path("tollgate.yaml")).unwrap();
-    let is_connected = |limiter: &tollgate::Limiter| {
+    std::fs::write(authority.path("paceline.yaml"), text).unwrap();
+    let one = paceline::Limiter::from_config(authority.path("paceline.yaml")).unwrap();
+    let other = paceline::Limiter::from_config(authority.path("paceline.yaml")).unwrap();
+    let is_connected = |limiter: &paceline::Limiter| {
         let status = limiter.state().backend_status().unwrap();
         let measured = limiter.state().measurements();
         let bus =
-            measured.iter().find(|measured| measured.name == "tollgate_bus_connected").unwrap();
-        status.connected && bus.value == tollgate::limiter::Measured::Flag(true)
+            measured.iter().find(|measured| measured.name == "paceline_bus_connected").unwrap();
+        status.connected && bus.value == paceline::limiter::Measured::Flag(true)
     };
     until("both are connected", || is_connected(&one) && is_connected(&other));
     assert!(one.try_acquire("m", &Cost::new()).is_ok());

@@ -4,12 +4,12 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use paceline::cluster::Tls;
+use paceline_testing::servers::Redis;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use tempfile::TempDir;
-use tollgate::cluster::Tls;
-use tollgate_testing::servers::Redis;
 
 /// An authority, and the files of the certificates that it has issued.
 pub(super) struct Authority {

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{OnFailure, Shared};
-use tollgate::limiter::{AcquireError, Limiter, Permit};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use paceline::cluster::{OnFailure, Shared};
+use paceline::limiter::{AcquireError, Limiter, Permit};
+use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::failure::send_command;
 use super::shared::{closed, limiter, until};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// Long for a message, and short beside the windows in these tests.
 const SOON: Duration = Duration::from_secs(10);
@@ -39,7 +39,7 @@ impl Pair {
         let (limiter, cost) = (self.waiter.clone(), cost.clone());
         let waiting = tokio::spawn(async move { limiter.acquire("k", &cost).await });
         let address = self.redis.server().address;
-        let key = "HEXISTS tollgate:{account}:k w";
+        let key = "HEXISTS paceline:{account}:k w";
         until("a request waits", || send_command(address, key).starts_with(":1"));
         waiting
     }
@@ -50,8 +50,8 @@ impl Pair {
 }
 
 fn count_listeners(address: SocketAddr) -> usize {
-    let channels = send_command(address, "PUBSUB CHANNELS tollgate:wake:*");
-    channels.matches("tollgate:wake:").count()
+    let channels = send_command(address, "PUBSUB CHANNELS paceline:wake:*");
+    channels.matches("paceline:wake:").count()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use paceline::limiter::ManualClock;
+use paceline::store::{Persistence, Sqlite};
+use paceline::{Cost, Limiter, Quota};
 use rusqlite::Connection;
-use tollgate::limiter::ManualClock;
-use tollgate::store::{Persistence, Sqlite};
-use tollgate::{Cost, Limiter, Quota};
 
 /// Returns a limiter with a separate store connection, as in a separate process.
 fn limiter_with_store(path: &std::path::Path, clock: &ManualClock) -> (Limiter, Persistence) {

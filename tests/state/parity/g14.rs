@@ -1,11 +1,11 @@
 //! g14: state is migrated from YAML to SQLite and back, repeatedly.
 
+use paceline::Timestamp;
 use std::fs;
 use std::path::Path;
-use tollgate::Timestamp;
 
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
 
 use super::rig::{builder, used};
 use crate::store::go_ratelimit::{FILE, database};

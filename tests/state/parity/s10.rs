@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use tollgate::cluster::{Agent, Bus};
-use tollgate::limiter::{Limiter, Reduction};
-use tollgate::quota::Quota;
+use paceline::cluster::{Agent, Bus};
+use paceline::limiter::{Limiter, Reduction};
+use paceline::quota::Quota;
 
 use super::rig::{buckets, builder};
 
@@ -33,11 +33,11 @@ fn assert_reduces_without(bus: Arc<dyn Bus>) {
 #[test]
 fn s10_local_reduction_holds_while_nats_is_down() {
     let url = format!("nats://{}", unused_address());
-    assert_reduces_without(Arc::new(tollgate::cluster::NatsBus::connect(&url).unwrap()));
+    assert_reduces_without(Arc::new(paceline::cluster::NatsBus::connect(&url).unwrap()));
 }
 
 #[test]
 fn s10_local_reduction_holds_while_redis_is_down() {
     let url = format!("redis://{}", unused_address());
-    assert_reduces_without(Arc::new(tollgate::cluster::RedisBus::connect(&url).unwrap()));
+    assert_reduces_without(Arc::new(paceline::cluster::RedisBus::connect(&url).unwrap()));
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{OnFailure, Shared};
-use tollgate::limiter::{Backend, Code, Limiter};
-use tollgate::quota::{Cost, Quota};
+use paceline::cluster::{OnFailure, Shared};
+use paceline::limiter::{Backend, Code, Limiter};
+use paceline::quota::{Cost, Quota};
 
 use super::rig::builder;
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// Returns an agent that shares only the server with others, as in a separate process.
 fn agent(redis: &Redis, quota: &Quota) -> Limiter {

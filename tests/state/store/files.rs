@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tollgate::store::{self, Sqlite, Store, Yaml};
+use paceline::store::{self, Sqlite, Store, Yaml};
 
 use super::sqlite::{START, change, taken};
 
@@ -41,7 +41,7 @@ fn go_ratelimit_file_must_be_migrated() {
     let text = "quotas:\n  gpt-4o:\n    max_rpm: 500\n    max_tpm: 30000\n    max_rpd: 0\n";
     fs::write(&path, text).unwrap();
     let error = store::peek(&path, START, None).unwrap_err().to_string();
-    assert!(error.contains("tollgate migrate"), "{error}");
+    assert!(error.contains("paceline migrate"), "{error}");
     store::reset(&path, None, START, None).unwrap_err();
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }

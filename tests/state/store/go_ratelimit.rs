@@ -1,15 +1,15 @@
 //! State of go-ratelimit, imported from its YAML file and its SQLite database.
 
+use paceline::Timestamp;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tollgate::Timestamp;
 
+use paceline::limiter::{ManualClock, NamedQuota, QuotaOrigin};
+use paceline::quota::{Dimension, Quota, Window};
+use paceline::store::{self, FileKind, MigrateOptions, MigrateSummary, State, Store, Yaml};
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tollgate::limiter::{ManualClock, NamedQuota, QuotaOrigin};
-use tollgate::quota::{Dimension, Quota, Window};
-use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, State, Store, Yaml};
 
 const S: Duration = Duration::from_secs(1);
 /// 2026-01-01T00:00:00Z.
@@ -229,7 +229,7 @@ fn go_ratelimit_file_is_not_opened_as_state_file() {
     fs::write(&old, FILE).unwrap();
     for error in [Yaml::peek(&old, NOW, None).unwrap_err(), Yaml::new(&old).open(NOW).unwrap_err()]
     {
-        assert!(error.to_string().contains("`tollgate migrate`"), "{error}");
+        assert!(error.to_string().contains("`paceline migrate`"), "{error}");
     }
     assert_eq!(fs::read_to_string(&old).unwrap(), FILE);
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use paceline::Timestamp;
+use paceline::limiter::{KeyChanges, LearnedLimit};
+use paceline::quota::Dimension;
+use paceline::store::{Sqlite, State, Store, Yaml};
 use rusqlite::Connection;
-use tollgate::Timestamp;
-use tollgate::limiter::{KeyChanges, LearnedLimit};
-use tollgate::quota::Dimension;
-use tollgate::store::{Sqlite, State, Store, Yaml};
 
 use super::sqlite::{DAY, START};
 

@@ -1,16 +1,16 @@
 //! Migration of state from one store to another.
 
+use paceline::Timestamp;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tollgate::Timestamp;
 
+use paceline::engine::Saved;
+use paceline::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin};
+use paceline::quota::{Dimension, Quota, Window};
+use paceline::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tollgate::engine::Saved;
-use tollgate::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin};
-use tollgate::quota::{Dimension, Quota, Window};
-use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
 
 use super::go_ratelimit::{FILE, database};
 use super::states;
@@ -271,8 +271,8 @@ fn unreadable_or_unwritable_files_are_refused_unchanged() {
     database(&at("theirs.db"), "");
     refused("go.yaml", "theirs.db", "go-ratelimit SQLite files are read-only");
     fs::write(at("notes.yaml"), "shopping: [milk]\n").unwrap();
-    refused("go.yaml", "notes.yaml", "not a tollgate state file");
-    refused("notes.yaml", "new.yaml", "not a tollgate state file");
+    refused("go.yaml", "notes.yaml", "not a paceline state file");
+    refused("notes.yaml", "new.yaml", "not a paceline state file");
     fs::write(at("broken.db"), b"SQLite format 3\0 and then nothing").unwrap();
     refused("broken.db", "new.yaml", "broken.db");
     refused("go.yaml", "broken.db", "broken.db");

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate::limiter::{Clock, ManualClock};
-use tollgate::quota::{Quota, Usd};
-use tollgate::store::{Persistence, Sqlite, Store, Yaml};
-use tollgate::{Cost, Limiter};
+use paceline::limiter::{Clock, ManualClock};
+use paceline::quota::{Quota, Usd};
+use paceline::store::{Persistence, Sqlite, Store, Yaml};
+use paceline::{Cost, Limiter};
 
 /// Longer than any test; the tests flush explicitly.
 const NEVER: Duration = Duration::from_secs(86_400);
@@ -21,7 +21,7 @@ fn used(limiter: &Limiter, key: &str) -> Vec<u64> {
     limiter.stats(key).limits.iter().map(|limit| limit.used).collect()
 }
 
-fn assert_kept_until_reset<S: Store>(store: impl Fn() -> S, reset: impl Fn(tollgate::Timestamp)) {
+fn assert_kept_until_reset<S: Store>(store: impl Fn() -> S, reset: impl Fn(paceline::Timestamp)) {
     let clock = ManualClock::new();
     let cost = Cost::new().tokens(20).usd(Usd::from_micros(1_500_000));
     for run in 1..=3 {

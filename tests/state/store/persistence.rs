@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::Timestamp;
+use paceline::limiter::{Boot, Clock, KeyChanges, ManualClock, NamedQuota};
+use paceline::store::{Persistence, Sqlite, State, Store, StoreError};
+use paceline::{Cost, Limiter, Quota};
 use parking_lot::Mutex;
-use tollgate::Timestamp;
-use tollgate::limiter::{Boot, Clock, KeyChanges, ManualClock, NamedQuota};
-use tollgate::store::{Persistence, Sqlite, State, Store, StoreError};
-use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::{START, folder};
 use super::sqlite_owners::total;

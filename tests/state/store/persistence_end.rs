@@ -4,10 +4,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use tollgate::Timestamp;
-use tollgate::limiter::{KeyChanges, NamedQuota};
-use tollgate::store::{Persistence, Sqlite, State, Store, StoreError};
-use tollgate::{Cost, Limiter, Quota};
+use paceline::Timestamp;
+use paceline::limiter::{KeyChanges, NamedQuota};
+use paceline::store::{Persistence, Sqlite, State, Store, StoreError};
+use paceline::{Cost, Limiter, Quota};
 
 use super::sqlite::folder;
 

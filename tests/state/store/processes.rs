@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
+use paceline::store::{Persistence, Sqlite};
+use paceline::{Cost, Limiter, Quota};
 use rusqlite::Connection;
-use tollgate::store::{Persistence, Sqlite};
-use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::folder;
 use super::sqlite_owners::total;
-use tollgate_testing::full::full_or;
-use tollgate_testing::process::{InteractiveProcess, print_message, test_command};
+use paceline_testing::full::full_or;
+use paceline_testing::process::{InteractiveProcess, print_message, test_command};
 
 /// The environment variable with flush interval (milliseconds), requests per day and database for a
 /// worker process.
-const WORKER: &str = "TOLLGATE_TEST_WORKER";
+const WORKER: &str = "PACELINE_TEST_WORKER";
 
 /// The worker process that other tests start; does nothing as a test.
 #[test]

@@ -1,11 +1,11 @@
 //! Admission after a restart, which must equal admission without the restart.
 
+use paceline::limiter::{Limiter, ManualClock, RateLimited, Refusal, RefusalKind};
+use paceline::quota::{Algorithm, Limit, Margin};
+use paceline::store::{Persistence, Sqlite, Yaml};
+use paceline::{Cost, Quota, Usage};
 use std::path::Path;
 use std::time::Duration;
-use tollgate::limiter::{Limiter, ManualClock, RateLimited, Refusal, RefusalKind};
-use tollgate::quota::{Algorithm, Limit, Margin};
-use tollgate::store::{Persistence, Sqlite, Yaml};
-use tollgate::{Cost, Quota, Usage};
 
 use super::sqlite::folder;
 
@@ -35,8 +35,8 @@ fn admit(limiter: &Limiter) -> usize {
 }
 
 fn requests(amount: u64, algorithm: Algorithm) -> Limit {
-    let minute = tollgate::quota::Window::MINUTE;
-    let limit = Limit::new(tollgate::quota::Dimension::Requests, amount, minute).unwrap();
+    let minute = paceline::quota::Window::MINUTE;
+    let limit = Limit::new(paceline::quota::Dimension::Requests, amount, minute).unwrap();
     limit.with_algorithm(algorithm)
 }
 
@@ -145,7 +145,7 @@ fn external_reset_ends_cool_down_of_running_limiter() {
     persistence.flush_now().unwrap();
     assert_eq!(admit(&limiter), 0);
     clock.advance(SECOND);
-    let now = tollgate::limiter::Clock::now(&clock);
+    let now = paceline::limiter::Clock::now(&clock);
     Sqlite::reset(&path, Some("k"), now, None).unwrap();
     persistence.flush_now().unwrap();
     assert_eq!(limiter.stats("k").cooling_until, None);

@@ -1,16 +1,16 @@
 //! State written by one limiter is restored and passed on to other limiters.
 
+use paceline::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tempfile::TempDir;
-use tollgate::Quota;
-use tollgate::limiter::{
+use paceline::Quota;
+use paceline::limiter::{
     Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin, RefusalKind,
 };
-use tollgate::quota::{Calendar, Dimension, Period, Window};
-use tollgate::store::{Sqlite, State, Store};
+use paceline::quota::{Calendar, Dimension, Period, Window};
+use paceline::store::{Sqlite, State, Store};
+use tempfile::TempDir;
 
 pub(crate) const START: Timestamp = ManualClock::START;
 pub(crate) const SECOND: Duration = Duration::from_secs(1);

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use paceline::store::{Persistence, Sqlite, Store, StoreError};
+use paceline::{Cost, Limiter, Quota};
 use rusqlite::Connection;
-use tollgate::store::{Persistence, Sqlite, Store, StoreError};
-use tollgate::{Cost, Limiter, Quota};
 
 use crate::cluster::until;
 
@@ -62,7 +62,7 @@ fn go_ratelimit_database_must_be_migrated() {
     )
     .unwrap();
     drop(db);
-    assert_refused(&path, "tollgate migrate");
+    assert_refused(&path, "paceline migrate");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn database_of_newer_version_is_refused_unchanged() {
     let (_folder, path) = folder();
     create_large(&path);
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
-    assert_refused(&path, "newer tollgate (schema version 7");
+    assert_refused(&path, "newer paceline (schema version 7");
 }
 
 #[test]

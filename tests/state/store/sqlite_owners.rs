@@ -1,10 +1,10 @@
 //! Held amounts of owners that have exited or were suspended.
 
+use paceline::limiter::{Boot, BucketChanges, KeyChanges};
+use paceline::quota::{Dimension, Window};
+use paceline::store::{Sqlite, Store};
 use rusqlite::Connection;
 use std::time::Duration;
-use tollgate::limiter::{Boot, BucketChanges, KeyChanges};
-use tollgate::quota::{Dimension, Window};
-use tollgate::store::{Sqlite, Store};
 
 use super::sqlite::{SECOND, START, change, folder, opened, sync, taken};
 

@@ -2,8 +2,8 @@
 
 use super::sqlite::{DAY, SECOND, START, change, folder, opened, sync, taken};
 use super::sqlite_owners::total;
+use paceline::Timestamp;
 use std::time::Duration;
-use tollgate::Timestamp;
 
 #[test]
 fn file_size_stays_bounded() {

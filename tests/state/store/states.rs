@@ -1,20 +1,20 @@
 //! Random states in the form that a store returns: sorted, without duplicate times or expired
 //! entries.
 
+use paceline::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use proptest::collection::{btree_map, vec};
-use proptest::prelude::*;
-use tollgate::engine::Saved;
-use tollgate::limiter::{
+use paceline::engine::Saved;
+use paceline::limiter::{
     BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin, RefusalKind, Utilization,
 };
-use tollgate::quota::{
+use paceline::quota::{
     Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
 };
-use tollgate::store::State;
+use paceline::store::State;
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
 
 pub(super) const NOW: Timestamp =
     ManualClock::START.saturating_add(Duration::from_nanos(123_456_789));

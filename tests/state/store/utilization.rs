@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use paceline::limiter::{KeyChanges, ManualClock, Utilization};
+use paceline::provider::UtilizationReading;
+use paceline::quota::Share;
+use paceline::store::{self, MigrateOptions, Persistence, Sqlite, State, Store, Yaml};
+use paceline::{Cost, Limiter, Quota, Timestamp};
 use rusqlite::Connection;
-use tollgate::limiter::{KeyChanges, ManualClock, Utilization};
-use tollgate::provider::UtilizationReading;
-use tollgate::quota::Share;
-use tollgate::store::{self, MigrateOptions, Persistence, Sqlite, State, Store, Yaml};
-use tollgate::{Cost, Limiter, Quota, Timestamp};
 
 use super::sqlite::START;
 

@@ -1,14 +1,14 @@
 //! A state file between runs of one process.
 
+use paceline::Timestamp;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tollgate::Timestamp;
 
+use paceline::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use paceline::quota::{Calendar, Dimension, Limit, Period, Quota, Window};
+use paceline::store::{State, Store, Yaml};
 use tempfile::TempDir;
-use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
-use tollgate::quota::{Calendar, Dimension, Limit, Period, Quota, Window};
-use tollgate::store::{State, Store, Yaml};
 
 const S: Duration = Duration::from_secs(1);
 const NOW: Timestamp = ManualClock::START;

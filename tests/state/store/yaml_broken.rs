@@ -1,11 +1,11 @@
 //! Invalid files, and write errors.
 
+use paceline::Timestamp;
 use std::fs;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::limiter::ManualClock;
-use tollgate::store::{State, Store, Yaml};
+use paceline::limiter::ManualClock;
+use paceline::store::{State, Store, Yaml};
 
 use super::yaml::{file, used};
 
@@ -43,7 +43,7 @@ const WHOLE: &str = include_str!("fixtures/state.yaml");
 fn invalid_yaml_is_refused_with_line() {
     assert_refused("version: 1\nkeys: {a: [}\n...\n", &["line 2"]);
     assert_refused("quotas:\n\t- x\n", &["line 2"]);
-    assert_refused([0u8; 64], &["not a tollgate state file"]);
+    assert_refused([0u8; 64], &["not a paceline state file"]);
     assert_refused([0xff, 0xfe, 0x00, 0x01], &["invalid UTF-8"]);
 }
 
@@ -58,23 +58,23 @@ fn deeply_nested_file_is_refused_at_once() {
 
 #[test]
 fn file_of_another_program_is_refused() {
-    assert_refused("- 1\n- 2\n", &["not a tollgate state file"]);
-    assert_refused("hello\n", &["not a tollgate state file"]);
-    assert_refused("name: x\n", &["not a tollgate state file: it has no `version`"]);
-    assert_refused("version: '3.9'\nservices: {}\n", &["not a tollgate state file"]);
+    assert_refused("- 1\n- 2\n", &["not a paceline state file"]);
+    assert_refused("hello\n", &["not a paceline state file"]);
+    assert_refused("name: x\n", &["not a paceline state file: it has no `version`"]);
+    assert_refused("version: '3.9'\nservices: {}\n", &["not a paceline state file"]);
 }
 
 #[test]
 fn file_of_another_version_is_refused() {
     let error = refused(WHOLE.replace("version: 1", "version: 2"));
-    assert!(error.contains("unsupported version 2; this tollgate reads version 1"), "{error}");
+    assert!(error.contains("unsupported version 2; this paceline reads version 1"), "{error}");
 }
 
 #[test]
 fn go_ratelimit_file_is_refused_with_advice() {
     let error = refused("quotas:\n  a:\n    max_rpm: 5\nstate: {}\n");
-    assert!(error.contains("`tollgate migrate`"), "{error}");
-    assert!(refused("state: {}\n").contains("`tollgate migrate`"));
+    assert!(error.contains("`paceline migrate`"), "{error}");
+    assert!(refused("state: {}\n").contains("`paceline migrate`"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn changes_are_written_once_after_failed_writes() {
     store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).unwrap();
     let before = fs::read(&path).unwrap();
     // A directory at the path of the temporary file makes writing fail, as on a read-only disk.
-    let temporary = folder.path().join("state.yaml.tollgate-tmp");
+    let temporary = folder.path().join("state.yaml.paceline-tmp");
     fs::create_dir(&temporary).unwrap();
     let changes = [used("a", &[(NOW + Duration::from_nanos(1), 5)], 0)];
     for _ in 0..3 {
@@ -178,7 +178,7 @@ fn changes_are_written_once_after_failed_writes() {
 #[test]
 fn temporary_file_of_killed_process_is_removed() {
     let (folder, path) = file();
-    let temporary = folder.path().join("state.yaml.tollgate-tmp");
+    let temporary = folder.path().join("state.yaml.paceline-tmp");
     fs::write(&temporary, "version: 1\nkeys").unwrap();
     assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
     assert!(!temporary.exists());

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate::limiter::{Boot, ManualClock};
-use tollgate::store::{Persistence, StoreError, Yaml};
-use tollgate::{Cost, Limiter, Quota};
+use paceline::limiter::{Boot, ManualClock};
+use paceline::store::{Persistence, StoreError, Yaml};
+use paceline::{Cost, Limiter, Quota};
 
 use super::yaml::file;
 

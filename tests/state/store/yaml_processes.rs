@@ -1,23 +1,23 @@
 //! Real processes that are killed while writing, or whose disk is full.
 
+use paceline::Timestamp;
 use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tollgate::Timestamp;
 
-use tollgate::limiter::ManualClock;
-use tollgate::store::{Store, Yaml};
+use paceline::limiter::ManualClock;
+use paceline::store::{Store, Yaml};
 
 use super::yaml::{file, used};
-use tollgate_testing::full::full_or;
-use tollgate_testing::process::{self, ChildGuard, with_full_disk};
+use paceline_testing::full::full_or;
+use paceline_testing::process::{self, ChildGuard, with_full_disk};
 
 const NOW: Timestamp = ManualClock::START;
 const KEYS: u64 = 20;
 /// The environment variable with the file for a process started by these tests: the same test in
 /// another role.
-const ROLE: &str = "TOLLGATE_TEST_YAML_FILE";
+const ROLE: &str = "PACELINE_TEST_YAML_FILE";
 
 #[test]
 fn process_killed_while_writing_leaves_a_complete_file() {
@@ -55,7 +55,7 @@ fn rounds(path: &Path, before: u64) -> u64 {
         return before;
     }
     let state = Yaml::peek(path, NOW, None).unwrap();
-    let used = |key: &tollgate::limiter::KeySnapshot| key.buckets[0].saved.taken[0].1;
+    let used = |key: &paceline::limiter::KeySnapshot| key.buckets[0].saved.taken[0].1;
     let first = &state.keys[0];
     assert_eq!(state.keys.len() as u64, KEYS);
     assert!(state.keys.iter().all(|key| used(key) == used(first)), "{state:?}");
@@ -84,7 +84,7 @@ fn full_disk_leaves_the_file_unchanged() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let state = Yaml::peek(&path, NOW, None).unwrap();
     assert_eq!(state.keys.len(), 1, "the last successful write");
-    assert!(!folder.path().join("state.yaml.tollgate-tmp").exists());
+    assert!(!folder.path().join("state.yaml.paceline-tmp").exists());
 }
 
 fn write_too_much(path: &Path) {

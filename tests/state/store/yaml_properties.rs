@@ -1,11 +1,11 @@
 //! Property test: every state is restored unchanged.
 
+use paceline::store::Yaml;
 use proptest::prelude::*;
-use tollgate::store::Yaml;
 
 use super::states::{NOW, state};
 use super::yaml::file;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(256, 64)))]

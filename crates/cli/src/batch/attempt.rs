@@ -15,9 +15,9 @@ use super::received_response::{ReceivedResponse, account_rejected};
 use super::response_policy::ResponsePolicy;
 use super::stop::Stop;
 use super::target::Base;
-use tollgate::ErrorChain;
-use tollgate::limiter::{AcquireError, Refused};
-use tollgate::middleware::{Facts, Http, Journey, RateLimitError, RetryFuture, RetryService};
+use paceline::ErrorChain;
+use paceline::limiter::{AcquireError, Refused};
+use paceline::middleware::{Facts, Http, Journey, RateLimitError, RetryFuture, RetryService};
 
 /// The client with rate limits and retries.
 pub(super) type Limited = RetryService<Client, Http, ResponsePolicy>;

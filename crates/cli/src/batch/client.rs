@@ -16,8 +16,8 @@ use tower_service::Service;
 
 use super::stop::Stop;
 use super::target::Base;
-use tollgate::Timestamp;
-use tollgate::limiter::Limiter;
+use paceline::Timestamp;
+use paceline::limiter::Limiter;
 
 /// The in-flight state of a request, shared with the client through the request's extensions.
 #[derive(Debug, Clone, Default)]

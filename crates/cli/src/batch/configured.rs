@@ -1,6 +1,6 @@
-use tollgate::config::Config;
-use tollgate::limiter::UnknownKey;
-use tollgate::provider::Profile;
+use paceline::config::Config;
+use paceline::limiter::UnknownKey;
+use paceline::provider::Profile;
 
 /// Returns the configuration of a run: its own profile comes first, models without a quota learn
 /// their limits from responses instead of being unlimited, and the wait queue holds the whole
@@ -20,7 +20,7 @@ pub fn configured(config: Config, profile: Profile) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::provider::{GROQ, OPENAI};
+    use paceline::provider::{GROQ, OPENAI};
 
     #[test]
     fn run_profile_comes_first_and_unknown_models_learn() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::changes::shortened;
 use super::outcome::Failure;
 use super::quotes::quotes;
-use tollgate::provider::RefusalKind;
+use paceline::provider::RefusalKind;
 
 /// The failures with the same cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tollgate::Timestamp;
-use tollgate::engine::Wait;
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::provider::Profile;
-use tollgate::quota::{Cost, Quota};
+use paceline::Timestamp;
+use paceline::engine::Wait;
+use paceline::limiter::{Limiter, ManualClock};
+use paceline::provider::Profile;
+use paceline::quota::{Cost, Quota};
 
 /// A simulated sender with zero latency that sends each model's requests in order within the same
 /// limits, including burst and margin, in virtual time.

@@ -9,8 +9,8 @@ use super::run_stats::RunStats;
 use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
 use super::target::Base;
-use tollgate::limiter::Limiter;
-use tollgate::provider::Profile;
+use paceline::limiter::Limiter;
+use paceline::provider::Profile;
 
 /// The client, the output and the statistics of a run.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use tollgate::Timestamp;
-use tollgate::limiter::LearnedLimit;
-use tollgate::quota::Dimension;
+use paceline::Timestamp;
+use paceline::limiter::LearnedLimit;
+use paceline::quota::Dimension;
 
 /// A limit that was measured by the provider's answers. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

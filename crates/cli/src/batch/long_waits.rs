@@ -1,12 +1,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tollgate::Key;
+use paceline::Key;
 
 use crate::terminal::{HumanDuration, amount, rfc3339};
-use tollgate::Timestamp;
-use tollgate::limiter::{KeyStats, LimitStats};
-use tollgate::quota::{Dimension, Window};
+use paceline::Timestamp;
+use paceline::limiter::{KeyStats, LimitStats};
+use paceline::quota::{Dimension, Window};
 
 /// Detects long waits for limits, to report them or to end the job.
 #[derive(Debug)]
@@ -161,8 +161,8 @@ const AGAIN: Duration = Duration::from_secs(3_600);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::limiter::{Limiter, ManualClock, RateLimited};
-    use tollgate::quota::{Algorithm, Cost, Quota, Usd};
+    use paceline::limiter::{Limiter, ManualClock, RateLimited};
+    use paceline::quota::{Algorithm, Cost, Quota, Usd};
 
     fn limiter(clock: &ManualClock) -> Limiter {
         let quota = Quota::new().rpm(100).rpd(3).with_algorithm(Algorithm::FixedWindow);

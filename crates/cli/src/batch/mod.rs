@@ -1,8 +1,8 @@
-//! `tollgate batch`: sends a file of requests as fast as the limits allow.
+//! `paceline batch`: sends a file of requests as fast as the limits allow.
 //!
-//! A [`Job`] sends its lines through one [`RateLimitLayer`](tollgate::middleware::RateLimitLayer)
+//! A [`Job`] sends its lines through one [`RateLimitLayer`](paceline::middleware::RateLimitLayer)
 //! in input order, so that every model has its own queue; the layer
-//! [retries](tollgate::middleware::retry) transient failures. [`Plan`] estimates a job, [`Ideal`]
+//! [retries](paceline::middleware::retry) transient failures. [`Plan`] estimates a job, [`Ideal`]
 //! its shortest possible duration.
 //!
 //! - [`input`] reads Batch lines of OpenAI, Anthropic or Gemini, or raw bodies, one line at a time.
@@ -13,9 +13,9 @@
 //! Reading an input and writing an output:
 //!
 //! ```
-//! use tollgate_cli::batch::input::{ParsedLine, Reader};
-//! use tollgate_cli::batch::outcome::{BatchResponse, Outcome};
-//! use tollgate_cli::batch::output::Output;
+//! use paceline_cli::batch::input::{ParsedLine, Reader};
+//! use paceline_cli::batch::outcome::{BatchResponse, Outcome};
+//! use paceline_cli::batch::output::Output;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;

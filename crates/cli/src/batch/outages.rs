@@ -8,8 +8,8 @@ use http::StatusCode;
 use super::long_waits::WaitCheck;
 use super::target::Base;
 use crate::terminal::HumanDuration;
-use tollgate::limiter::{KeyStats, Outage};
-use tollgate::{Key, Timestamp};
+use paceline::limiter::{KeyStats, Outage};
+use paceline::{Key, Timestamp};
 
 /// Reports the outages of models, and ends a job whose requests have all waited too long for the server.
 #[derive(Debug)]
@@ -95,8 +95,8 @@ fn cause(outage: &Outage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::limiter::{Limiter, ManualClock, RateLimited};
-    use tollgate::quota::{Cost, Quota};
+    use paceline::limiter::{Limiter, ManualClock, RateLimited};
+    use paceline::quota::{Cost, Quota};
 
     fn outages() -> Outages {
         let base = "http://127.0.0.1:1".parse().expect("a base URL");

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::ids::Id;
 use super::input::InvalidLine;
 use super::request_hash::RequestHash;
-use tollgate::provider::RefusalKind;
+use paceline::provider::RefusalKind;
 
 /// The outcome of one input line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use super::ideal::Ideal;
 use super::input::{InputLine, ParsedLine, Reader};
 use super::target::Base;
 use crate::terminal::{HumanDuration, counted, plain_table, printable, whole};
-use tollgate::limiter::{Code, Limiter};
-use tollgate::provider::Profile;
-use tollgate::quota::{Cost, Dimension, Quota};
+use paceline::limiter::{Code, Limiter};
+use paceline::provider::Profile;
+use paceline::quota::{Cost, Dimension, Quota};
 
 /// The result of `--dry-run`: counts, estimated tokens and duration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

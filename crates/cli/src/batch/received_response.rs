@@ -9,8 +9,8 @@ use super::job_context::JobContext;
 use super::outcome::{BatchResponse, Failure, Outcome};
 use super::secrets::Secrets;
 use super::stop::Halt;
-use tollgate::middleware::Journey;
-use tollgate::provider::{ApiError, Class, InvalidAnswer, Refusal, RefusalKind};
+use paceline::middleware::Journey;
+use paceline::provider::{ApiError, Class, InvalidAnswer, Refusal, RefusalKind};
 
 /// A response with its whole body.
 pub(super) struct ReceivedResponse {

@@ -1,11 +1,11 @@
 //! The policy by which the layer observes and judges responses.
 
 use super::client::{InFlightPermit, LastRead, ReceivedBody};
-use tollgate::Timestamp;
-use tollgate::middleware::{
+use paceline::Timestamp;
+use paceline::middleware::{
     Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard, ServerFailure,
 };
-use tollgate::provider::Profile;
+use paceline::provider::Profile;
 
 type Response = http::Response<ReceivedBody>;
 

@@ -13,11 +13,11 @@ use super::outcome::Outcome;
 use super::progress::{Gauge, ModelUsage, Snapshot};
 use super::report::Report;
 use crate::latencies::Latencies;
-use tollgate::Timestamp;
-use tollgate::limiter::{LimitStats, Limiter};
-use tollgate::middleware::Facts;
-use tollgate::provider::Profile;
-use tollgate::quota::{Cost, Dimension, Window};
+use paceline::Timestamp;
+use paceline::limiter::{LimitStats, Limiter};
+use paceline::middleware::Facts;
+use paceline::provider::Profile;
+use paceline::quota::{Cost, Dimension, Window};
 
 /// The statistics for the report and the progress line.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ fn tokens(cost: &Cost) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::provider::OPENAI;
+    use paceline::provider::OPENAI;
 
     #[test]
     fn time_left_is_forecast_minus_finished() {

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 
-use tollgate::provider::Api;
+use paceline::provider::Api;
 
 /// The secrets in the headers of a request, which some servers quote in errors: the words of
 /// sensitive values of headers that carry credentials.

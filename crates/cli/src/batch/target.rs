@@ -9,9 +9,9 @@ use http::Uri;
 /// A base URL, as in `--base-url` or an SDK's `base_url`, with or without a trailing `/v1`.
 ///
 /// ```
-/// use tollgate_cli::batch::target::Base;
+/// use paceline_cli::batch::target::Base;
 ///
-/// # fn main() -> Result<(), tollgate_cli::batch::target::InvalidBase> {
+/// # fn main() -> Result<(), paceline_cli::batch::target::InvalidBase> {
 /// let base: Base = "https://api.openai.com/v1/".parse()?;
 /// assert_eq!(base.join("/v1/embeddings"), "https://api.openai.com/v1/embeddings");
 /// # Ok(())
@@ -53,9 +53,9 @@ impl Base {
     /// Ignored if the base has a path.
     ///
     /// ```
-    /// use tollgate_cli::batch::target::Base;
+    /// use paceline_cli::batch::target::Base;
     ///
-    /// # fn main() -> Result<(), tollgate_cli::batch::target::InvalidBase> {
+    /// # fn main() -> Result<(), paceline_cli::batch::target::InvalidBase> {
     /// let base = "https://api.groq.com".parse::<Base>()?.with_openai_at("/openai/v1");
     /// let url = "https://api.groq.com/openai/v1/chat/completions";
     /// assert_eq!(base.join("/v1/chat/completions"), url);

@@ -8,11 +8,11 @@ use super::redacted_parser::RedactedParser;
 use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
-use tollgate::config::parse_duration;
-use tollgate::limiter::Priority;
-use tollgate::provider::Profile;
+use paceline::config::parse_duration;
+use paceline::limiter::Priority;
+use paceline::provider::Profile;
 
-/// The arguments of `tollgate batch`.
+/// The arguments of `paceline batch`.
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct BatchArgs {
@@ -96,9 +96,9 @@ pub struct BatchArgs {
 
     /// Priority of the requests in a queue: interactive, normal, batch, or a number from -128 to 127
     ///
-    /// It orders requests of a limiter that other programs use too: those of a tollgate proxy. Each
-    /// request has the header `x-tollgate-priority` with it, which a proxy reads that has
-    /// `serve: {priority_header: x-tollgate-priority}` and never forwards. The requests of one run
+    /// It orders requests of a limiter that other programs use too: those of a paceline proxy. Each
+    /// request has the header `x-paceline-priority` with it, which a proxy reads that has
+    /// `serve: {priority_header: x-paceline-priority}` and never forwards. The requests of one run
     /// all have the same priority. Without the option, `waiting.bands` of the configuration applies.
     #[arg(long, value_name = "PRIORITY", allow_hyphen_values = true)]
     pub priority: Option<Priority>,
@@ -286,30 +286,30 @@ starts fresh. A run that has to wait an hour or longer for a limit reports how l
 const EXAMPLES: &str = "\
 Examples:
   Try it without an API key, against the simulated provider:
-    tollgate batch in.jsonl -o trial.jsonl --simulate
+    paceline batch in.jsonl -o trial.jsonl --simulate
 
   Send to OpenAI within your limits:
-    OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --rpd 10000
+    OPENAI_API_KEY=... paceline batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --rpd 10000
 
   Send to Anthropic (Message Batches lines or bodies of /v1/messages):
-    ANTHROPIC_API_KEY=... tollgate batch in.jsonl -o out.jsonl --provider anthropic
+    ANTHROPIC_API_KEY=... paceline batch in.jsonl -o out.jsonl --provider anthropic
 
   Send to an Azure deployment:
-    AZURE_OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl \\
+    AZURE_OPENAI_API_KEY=... paceline batch in.jsonl -o out.jsonl \\
       --base-url https://RESOURCE.openai.azure.com
 
   Send raw embedding requests to your own server, with failures in a separate file:
-    tollgate batch in.jsonl -o out.jsonl --errors failed.jsonl \\
+    paceline batch in.jsonl -o out.jsonl --errors failed.jsonl \\
       --base-url http://127.0.0.1:8000/v1 --endpoint /v1/embeddings --rpm 6000
 
   Keep a daily limit across runs:
-    tollgate batch in.jsonl -o out.jsonl --rpd 10000 --store state.db
+    paceline batch in.jsonl -o out.jsonl --rpd 10000 --store state.db
 
   Take provider, limits and store from a configuration:
-    tollgate batch in.jsonl -o out.jsonl --config tollgate.yaml
+    paceline batch in.jsonl -o out.jsonl --config paceline.yaml
 
   Estimate tokens and duration without sending anything:
-    tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --dry-run
+    paceline batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --dry-run
 
 Exit codes:
   0    all requests succeeded

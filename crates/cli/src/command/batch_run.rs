@@ -16,13 +16,13 @@ use super::{BatchArgs, Exit, LimitArgs, account_limits};
 use crate::batch::target::Base;
 use crate::batch::{Halt, Job, RunResult, Stop, configured};
 use crate::terminal::notify;
-use tollgate::config::{ClusterConfig, Config, Loaded};
-use tollgate::limiter::Priority;
-use tollgate::provider::{Api, OPENAI, Profile};
-use tollgate::quota::Quota;
-use tollgate_simulate::SimulatedServer;
+use paceline::config::{ClusterConfig, Config, Loaded};
+use paceline::limiter::Priority;
+use paceline::provider::{Api, OPENAI, Profile};
+use paceline::quota::Quota;
+use paceline_simulate::SimulatedServer;
 
-/// Runs `tollgate batch`.
+/// Runs `paceline batch`.
 ///
 /// # Errors
 /// Returns the reason why the run could not start.
@@ -154,7 +154,7 @@ fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap,
     Ok(headers)
 }
 
-/// Adds the header with which a tollgate proxy orders its queue.
+/// Adds the header with which a paceline proxy orders its queue.
 fn with_priority(mut headers: HeaderMap, priority: Option<Priority>) -> HeaderMap {
     if let Some(priority) = priority {
         let value = priority.to_string().parse().expect("a priority is a valid header value");
@@ -226,8 +226,8 @@ fn simulated_limits(args: &BatchArgs, loaded: &Loaded) -> LimitArgs {
 /// Starts the simulated provider with the limits and the charge rule of the run.
 async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<SimulatedServer, String> {
     let charge = match args.provider {
-        Some(profile) if profile != OPENAI => tollgate_simulate::ChargeRule::Usage,
-        _ => tollgate_simulate::ChargeRule::OpenAi,
+        Some(profile) if profile != OPENAI => paceline_simulate::ChargeRule::Usage,
+        _ => paceline_simulate::ChargeRule::OpenAi,
     };
     let settings = limit_settings(&simulated_limits(args, loaded))
         .with_charge(charge)
@@ -281,5 +281,5 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
 /// The number of retries unless the arguments or the configuration set it.
 const RETRIES: u32 = 5;
 
-/// The header with the priority of a request, for a tollgate proxy.
-const PRIORITY: HeaderName = HeaderName::from_static("x-tollgate-priority");
+/// The header with the priority of a request, for a paceline proxy.
+const PRIORITY: HeaderName = HeaderName::from_static("x-paceline-priority");

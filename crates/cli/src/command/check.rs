@@ -11,12 +11,12 @@ use super::stdout::Stdout;
 use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
 use crate::terminal::{HumanDuration, amount, printable};
-use tollgate::Timestamp;
-use tollgate::engine::Wait;
-use tollgate::limiter::{Code, Decision};
-use tollgate::quota::Cost;
+use paceline::Timestamp;
+use paceline::engine::Wait;
+use paceline::limiter::{Code, Decision};
+use paceline::quota::Cost;
 
-/// The arguments of `tollgate check`.
+/// The arguments of `paceline check`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CheckArgs {
@@ -214,16 +214,16 @@ total_exceeded, unknown_price, cooling_down; invalid_tokens if TOKENS is not a n
 const EXAMPLES: &str = "\
 Examples:
   Would a request of 1,200 tokens be allowed?
-    tollgate check gpt-4o 1200
+    paceline check gpt-4o 1200
 
   Wait in a script:
-    until tollgate check gpt-4o 1200 >/dev/null; do sleep 1; done
+    until paceline check gpt-4o 1200 >/dev/null; do sleep 1; done
 
   Print the time to wait, in seconds:
-    tollgate check gpt-4o 1200 --json | jq .retry_after_s
+    paceline check gpt-4o 1200 --json | jq .retry_after_s
 
   Check separate limits for input and output tokens:
-    tollgate check claude-sonnet-4-5 1500 --input 1000 --output 500
+    paceline check claude-sonnet-4-5 1500 --input 1000 --output 500
 
 JSON:
   one document on one line: {\"allowed\", \"code\", \"reason\", \"dimension\", \"need\", \"capacity\",

@@ -4,7 +4,7 @@ use clap_complete::Shell;
 use super::stdout::Stdout;
 use super::{Cli, Exit};
 
-/// The arguments of `tollgate completions`.
+/// The arguments of `paceline completions`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CompletionsArgs {
@@ -20,7 +20,7 @@ impl CompletionsArgs {
     /// Returns an error of standard output.
     pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "tollgate", &mut script);
+        clap_complete::generate(self.shell, &mut Cli::command(), "paceline", &mut script);
         out.write(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Success)
     }
@@ -29,21 +29,21 @@ impl CompletionsArgs {
 pub(super) const ABOUT: &str = "\
 Generate a completion script for a shell.
 
-The script completes the commands and options of tollgate. It is printed to standard output.";
+The script completes the commands and options of paceline. It is printed to standard output.";
 
 const EXAMPLES: &str = "\
 Examples:
   bash, for the current user:
-    tollgate completions bash > ~/.local/share/bash-completion/completions/tollgate
+    paceline completions bash > ~/.local/share/bash-completion/completions/paceline
 
   zsh, in a directory of $fpath:
-    tollgate completions zsh > ~/.zfunc/_tollgate
+    paceline completions zsh > ~/.zfunc/_paceline
 
   fish:
-    tollgate completions fish > ~/.config/fish/completions/tollgate.fish
+    paceline completions fish > ~/.config/fish/completions/paceline.fish
 
   PowerShell, in $PROFILE:
-    tollgate completions powershell | Out-String | Invoke-Expression
+    paceline completions powershell | Out-String | Invoke-Expression
 
 Exit codes:
   0    the script was printed

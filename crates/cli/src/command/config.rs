@@ -1,4 +1,4 @@
-//! `tollgate config`: checks and shows the configuration.
+//! `paceline config`: checks and shows the configuration.
 
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use super::paths::Paths;
 use super::stdout::Stdout;
 use super::{ConfigArgs, Exit};
 use crate::terminal::{notify, printable};
-use tollgate::config::{self, ConfigError, LoadOptions, Origin, Problem};
-use tollgate::limiter::{Clock, SystemClock};
-use tollgate::provider::{Profile, QuotaTable};
+use paceline::config::{self, ConfigError, LoadOptions, Origin, Problem};
+use paceline::limiter::{Clock, SystemClock};
+use paceline::provider::{Profile, QuotaTable};
 
-/// The arguments of `tollgate config`.
+/// The arguments of `paceline config`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ConfigCommand {
@@ -24,7 +24,7 @@ pub struct ConfigCommand {
     pub action: ConfigAction,
 }
 
-/// The subcommands of `tollgate config`.
+/// The subcommands of `paceline config`.
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum ConfigAction {
@@ -76,7 +76,7 @@ impl ConfigCommand {
                 out.line(&config.load()?.show().trim_end())?;
             }
             ConfigAction::Schema => {
-                out.line(&format_args!("{:#}", config::schema_with(&tollgate_serve::sections())))?
+                out.line(&format_args!("{:#}", config::schema_with(&paceline_serve::sections())))?
             }
             ConfigAction::Providers { json } => {
                 let table = QuotaTable::of(Profile::all()).with_ages(SystemClock::new().now());
@@ -95,7 +95,7 @@ impl ConfigCommand {
 }
 
 fn check(file: &Path, as_json: bool, out: &mut Stdout<'_>) -> Result<Exit, String> {
-    let options = LoadOptions::new().with_path(file).with_sections(tollgate_serve::sections());
+    let options = LoadOptions::new().with_path(file).with_sections(paceline_serve::sections());
     let checked = config::load(&options);
     if as_json {
         let problems = checked.as_ref().err().map_or(&[][..], |error| &error.problems);
@@ -163,20 +163,20 @@ pub(super) const ABOUT: &str = "\
 Check, show and document the configuration.
 
 The library and all commands share one YAML file. Sources in increasing precedence: provider \
-profiles, the file, environment variables (TOLLGATE_STORE__FLUSH=2s), command-line options. \
+profiles, the file, environment variables (PACELINE_STORE__FLUSH=2s), command-line options. \
 Passwords are never shown.";
 
 const EXAMPLES: &str = "\
 Examples:
   Report all errors in a file, with line and column:
-    tollgate config check tollgate.yaml
+    paceline config check paceline.yaml
 
   Show every effective value and its source:
-    TOLLGATE_STORE__FLUSH=2s tollgate config show --config tollgate.yaml
+    PACELINE_STORE__FLUSH=2s paceline config show --config paceline.yaml
 
   Enable completion in editors that support JSON Schema (with the line
-  `# yaml-language-server: $schema=tollgate.json` at the top of the file):
-    tollgate config schema > tollgate.json
+  `# yaml-language-server: $schema=paceline.json` at the top of the file):
+    paceline config schema > paceline.json
 
   A minimal file:
     providers: [openai]
@@ -185,7 +185,7 @@ Examples:
     store: {sqlite: state.db}
 
 Files:
-  --config, else $TOLLGATE_CONFIG, else $XDG_CONFIG_HOME/tollgate/config.yaml if it exists
+  --config, else $PACELINE_CONFIG, else $XDG_CONFIG_HOME/paceline/config.yaml if it exists
 
 Exit codes:
   0    success; the file is valid

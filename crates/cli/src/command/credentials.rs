@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::redacted_parser::RedactedParser;
 use crate::batch::target::Base;
-use tollgate::provider::{Api, OPENAI, Profile};
+use paceline::provider::{Api, OPENAI, Profile};
 
 /// The credentials and other headers of requests.
 #[derive(Debug, Clone, Default, Args)]

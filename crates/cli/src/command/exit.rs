@@ -48,18 +48,18 @@ impl From<Exit> for ExitCode {
 
 /// The end of `--help`.
 pub(super) const AFTER_HELP: &str = "\
-Run `tollgate COMMAND --help` for details and examples.
+Run `paceline COMMAND --help` for details and examples.
 
 Examples:
   Send a file of requests to the simulated provider, without an API key:
-    tollgate batch prompts.jsonl -o trial.jsonl --simulate
+    paceline batch prompts.jsonl -o trial.jsonl --simulate
 
   Send it to OpenAI within your limits:
-    OPENAI_API_KEY=... tollgate batch prompts.jsonl -o results.jsonl --rpm 500 --tpm 30000
+    OPENAI_API_KEY=... paceline batch prompts.jsonl -o results.jsonl --rpm 500 --tpm 30000
 
   Run the server and proxy, and show the usage of its limits:
-    tollgate serve --config tollgate.yaml &
-    tollgate show --config tollgate.yaml
+    paceline serve --config paceline.yaml &
+    paceline show --config paceline.yaml
 
 Exit codes:
   0    success: all requests succeeded, the request would be allowed, the file is valid
@@ -67,13 +67,13 @@ Exit codes:
   2    error: wrong arguments, an unusable file, or a run that had to stop
   130  interrupted by Ctrl-C
 
-Data goes to standard output, everything else to standard error. Errors start with `tollgate:`.
+Data goes to standard output, everything else to standard error. Errors start with `paceline:`.
 
 Files:
-  $XDG_CONFIG_HOME/tollgate/config.yaml   configuration, optional [else ~/.config/tollgate]
-  $XDG_STATE_HOME/tollgate/state.db       state [else ~/.local/state/tollgate]
+  $XDG_CONFIG_HOME/paceline/config.yaml   configuration, optional [else ~/.config/paceline]
+  $XDG_STATE_HOME/paceline/state.db       state [else ~/.local/state/paceline]
 
 Environment:
-  TOLLGATE_CONFIG               configuration file
-  TOLLGATE_<SECTION>__<FIELD>   overrides a value of the file, e.g. TOLLGATE_STORE__FLUSH=2s
+  PACELINE_CONFIG               configuration file
+  PACELINE_<SECTION>__<FIELD>   overrides a value of the file, e.g. PACELINE_STORE__FLUSH=2s
   NO_COLOR                      disables colors";

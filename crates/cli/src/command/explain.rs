@@ -10,7 +10,7 @@ use crate::explain::har::{self, Entry};
 use crate::explain::{HEADING, JsonLine, Summary, TableRow, explain};
 use crate::terminal::notify;
 
-/// The arguments of `tollgate explain`.
+/// The arguments of `paceline explain`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ExplainArgs {
@@ -129,7 +129,7 @@ pub(super) const ABOUT: &str = "\
 Show what recorded traffic would have been charged.
 
 Reads HAR 1.2 files as exported by browsers and proxies (mitmproxy, Charles, Proxyman). For each \
-exchange it shows tollgate's estimate and charge, the usage reported in the response, the limits \
+exchange it shows paceline's estimate and charge, the usage reported in the response, the limits \
 and remaining amounts stated in the headers, the class of an error, and the delay before a retry; \
 at the end, the error of the estimates. Sends nothing. Shows no headers, prompts or URL queries.
 
@@ -144,13 +144,13 @@ window resets; terminal, a retry would fail again; in_band, an error inside a 20
 const EXAMPLES: &str = "\
 Examples:
   Explain a recording from a browser or proxy:
-    tollgate explain traffic.har
+    paceline explain traffic.har
 
   Sum up the charged tokens by model:
-    tollgate explain --json *.har | jq -s 'group_by(.model)[] | [.[0].model, (map(.charge.tokens) | add)]'
+    paceline explain --json *.har | jq -s 'group_by(.model)[] | [.[0].model, (map(.charge.tokens) | add)]'
 
   Read from a pipe:
-    zcat traffic.har.gz | tollgate explain --json -
+    zcat traffic.har.gz | paceline explain --json -
 
 Exit codes:
   0    every file was read to its end

@@ -1,6 +1,6 @@
 use clap::{Args, ValueEnum};
 
-use tollgate::quota::Algorithm;
+use paceline::quota::Algorithm;
 
 /// Limits as arguments. 0 is unlimited.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -53,7 +53,7 @@ impl From<AlgorithmName> for Algorithm {
     }
 }
 
-impl From<AlgorithmName> for tollgate_simulate::LimitAlgorithm {
+impl From<AlgorithmName> for paceline_simulate::LimitAlgorithm {
     fn from(name: AlgorithmName) -> Self {
         match name {
             AlgorithmName::TokenBucket => Self::TokenBucket,

@@ -4,14 +4,14 @@ use clap::Args;
 
 use super::Exit;
 use super::stdout::Stdout;
-use tollgate::limiter::{Clock, SystemClock};
-use tollgate::store::{self, MigrateOptions};
+use paceline::limiter::{Clock, SystemClock};
+use paceline::store::{self, MigrateOptions};
 
-/// The arguments of `tollgate migrate`.
+/// The arguments of `paceline migrate`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct MigrateArgs {
-    /// Store to read: YAML or SQLite, of tollgate or go-ratelimit
+    /// Store to read: YAML or SQLite, of paceline or go-ratelimit
     #[arg(value_name = "SRC")]
     pub source: PathBuf,
 
@@ -51,8 +51,8 @@ impl MigrateArgs {
 pub(super) const ABOUT: &str = "\
 Copy state from one store to another.
 
-Reads the YAML and SQLite files of tollgate and of go-ratelimit (ratelimits.yaml, its SQLite \
-database), regardless of their names; writes a YAML or SQLite store of tollgate. The source is not \
+Reads the YAML and SQLite files of paceline and of go-ratelimit (ratelimits.yaml, its SQLite \
+database), regardless of their names; writes a YAML or SQLite store of paceline. The source is not \
 changed. Existing state in the destination is kept, and running the command again changes \
 nothing. If both have a quota of the same name, the source's replaces it and the summary lists \
 it.";
@@ -60,13 +60,13 @@ it.";
 const EXAMPLES: &str = "\
 Examples:
   Show the content of a go-ratelimit file:
-    tollgate migrate ratelimits.yaml state.db --dry-run
+    paceline migrate ratelimits.yaml state.db --dry-run
 
   Import it:
-    tollgate migrate ratelimits.yaml ~/.local/state/tollgate/state.db
+    paceline migrate ratelimits.yaml ~/.local/state/paceline/state.db
 
   Convert a database to text:
-    tollgate migrate state.db state.yaml
+    paceline migrate state.db state.yaml
 
 Exit codes:
   0    the state was copied (with --dry-run: it can be copied)

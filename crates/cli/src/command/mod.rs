@@ -1,13 +1,13 @@
-//! The arguments and subcommands of `tollgate`.
+//! The arguments and subcommands of `paceline`.
 //!
 //! Arguments are validated while they are parsed. API keys are read from the environment; values of
 //! `--header` are never shown.
 //!
 //! ```
 //! use clap::Parser;
-//! use tollgate_cli::command::{Cli, Command};
+//! use paceline_cli::command::{Cli, Command};
 //!
-//! let cli = Cli::try_parse_from(["tollgate", "batch", "in.jsonl", "-o", "out.jsonl", "--rpm", "500"]);
+//! let cli = Cli::try_parse_from(["paceline", "batch", "in.jsonl", "-o", "out.jsonl", "--rpm", "500"]);
 //! let Ok(Cli { command: Command::Batch(batch) }) = cli else { panic!("valid arguments") };
 //! assert_eq!(batch.limits.rpm, Some(500));
 //! ```
@@ -68,12 +68,12 @@ pub use state_args::{ConfigArgs, StateArgs};
 /// Keep programs within the rate limits of LLM APIs.
 #[derive(Debug, Parser)]
 #[command(
-    name = "tollgate",
+    name = "paceline",
     version,
     propagate_version = true,
     max_term_width = 100,
     help_template = TEMPLATE,
-    after_help = "Run `tollgate COMMAND --help` for details and examples.",
+    after_help = "Run `paceline COMMAND --help` for details and examples.",
     after_long_help = AFTER_HELP
 )]
 pub struct Cli {

@@ -24,7 +24,7 @@ impl Paths {
         let path = |name, below_home: &str, file: &str, option| {
             let home = || folder("HOME").map(|home| home.join(below_home));
             let base = folder(name).or_else(home).ok_or(NoHome { option })?;
-            Ok(base.join("tollgate").join(file))
+            Ok(base.join("paceline").join(file))
         };
         Self {
             config: path("XDG_CONFIG_HOME", ".config", "config.yaml", "--config"),
@@ -68,18 +68,18 @@ mod tests {
     #[test]
     fn default_paths_follow_xdg_variables() {
         let default = paths(&[("HOME", "/home/me")]);
-        assert_eq!(default.config(), Ok("/home/me/.config/tollgate/config.yaml".into()));
-        assert_eq!(default.state(), Ok("/home/me/.local/state/tollgate/state.db".into()));
+        assert_eq!(default.config(), Ok("/home/me/.config/paceline/config.yaml".into()));
+        assert_eq!(default.state(), Ok("/home/me/.local/state/paceline/state.db".into()));
         let set = paths(&[("XDG_CONFIG_HOME", "/c"), ("XDG_STATE_HOME", "/s"), ("HOME", "/h")]);
-        assert_eq!(set.config(), Ok("/c/tollgate/config.yaml".into()));
-        assert_eq!(set.state(), Ok("/s/tollgate/state.db".into()));
+        assert_eq!(set.config(), Ok("/c/paceline/config.yaml".into()));
+        assert_eq!(set.state(), Ok("/s/paceline/state.db".into()));
     }
 
     #[test]
     fn relative_and_empty_variables_are_ignored() {
         for value in ["", "state", "./state", "~/state"] {
             let paths = paths(&[("XDG_STATE_HOME", value), ("HOME", "/h")]);
-            assert_eq!(paths.state(), Ok("/h/.local/state/tollgate/state.db".into()), "{value}");
+            assert_eq!(paths.state(), Ok("/h/.local/state/paceline/state.db".into()), "{value}");
         }
     }
 

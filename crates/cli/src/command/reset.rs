@@ -9,7 +9,7 @@ use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
 use crate::terminal::{notify, printable};
 
-/// The arguments of `tollgate reset`.
+/// The arguments of `paceline reset`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ResetArgs {
@@ -153,10 +153,10 @@ name others that match a glob or regular expression.";
 const EXAMPLES: &str = "\
 Examples:
   Reset one key:
-    tollgate reset gpt-4o
+    paceline reset gpt-4o
 
   Reset all keys of a project:
-    tollgate reset --all --store state.db
+    paceline reset --all --store state.db
 
 JSON:
   one document on one line: {\"store\": .., \"reset\": [the keys]}

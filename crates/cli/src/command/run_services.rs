@@ -7,11 +7,11 @@ use super::BatchArgs;
 use super::batch_run::config;
 use crate::batch::Job;
 use crate::terminal::notify;
-use tollgate::cluster::OnFailure;
-use tollgate::cluster::{Agent, Shared};
-use tollgate::config::{Loaded, ReloadStatus, Reloader, StoreConfig};
-use tollgate::limiter::Limiter;
-use tollgate::store::Persistence;
+use paceline::cluster::OnFailure;
+use paceline::cluster::{Agent, Shared};
+use paceline::config::{Loaded, ReloadStatus, Reloader, StoreConfig};
+use paceline::limiter::Limiter;
+use paceline::store::Persistence;
 
 /// The services of a run: store, bus, shared limits, and reloading of the configuration.
 pub(super) struct RunServices {

@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ConfigArgs;
-use tollgate::cluster::Shared;
-use tollgate::config::Loaded;
-use tollgate::limiter::{Backend, Limiter};
+use paceline::cluster::Shared;
+use paceline::config::Loaded;
+use paceline::limiter::{Backend, Limiter};
 
 /// The store of limits that are shared with other machines.
 pub(super) struct SharedUsage {

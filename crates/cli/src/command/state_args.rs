@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::paths::Paths;
 use super::state_file::StateFile;
-use tollgate::config::{self, LoadOptions, Loaded};
+use paceline::config::{self, LoadOptions, Loaded};
 
 /// The configuration and the store.
 #[derive(Debug, Clone, Default, Args)]
@@ -14,7 +14,7 @@ pub struct StateArgs {
     pub config: ConfigArgs,
 
     /// Store: .yaml and .yml are YAML files, any other is SQLite [default: from the configuration,
-    /// else $XDG_STATE_HOME/tollgate/state.db]
+    /// else $XDG_STATE_HOME/paceline/state.db]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }
@@ -22,7 +22,7 @@ pub struct StateArgs {
 /// The configuration file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ConfigArgs {
-    /// Configuration file [default: $TOLLGATE_CONFIG, else $XDG_CONFIG_HOME/tollgate/config.yaml if
+    /// Configuration file [default: $PACELINE_CONFIG, else $XDG_CONFIG_HOME/paceline/config.yaml if
     /// it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -32,7 +32,7 @@ impl ConfigArgs {
     /// Returns the sources of the configuration: the given file, else the environment's, else the
     /// default file if it exists, overridden by environment variables.
     pub(super) fn options(&self) -> LoadOptions {
-        let options = LoadOptions::from_environment().with_sections(tollgate_serve::sections());
+        let options = LoadOptions::from_environment().with_sections(paceline_serve::sections());
         match &self.config {
             Some(path) => options.with_path(path),
             None => options,

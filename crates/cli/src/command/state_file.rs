@@ -1,9 +1,9 @@
 use std::path::{Path, PathBuf};
 
-use tollgate::Timestamp;
-use tollgate::config::StoreFile;
-use tollgate::limiter::Boot;
-use tollgate::store::{self, State, StoreError};
+use paceline::Timestamp;
+use paceline::config::StoreFile;
+use paceline::limiter::Boot;
+use paceline::store::{self, State, StoreError};
 
 /// A state file and its format.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::shared_usage::SharedUsage;
 use super::show::key_usage::{KeyUsage, Rfc3339};
 use super::state_file::StateFile;
 use crate::terminal::printable;
-use tollgate::Timestamp;
-use tollgate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
-use tollgate::store::State;
+use paceline::Timestamp;
+use paceline::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
+use paceline::store::State;
 
 /// A limiter with the limits of the configuration and a copy of the stored state, independent of
 /// running programs. If limits are shared with other machines, usage is that of their store.

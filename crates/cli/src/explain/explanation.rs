@@ -4,11 +4,11 @@ use http::header::{DATE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 
 use super::har::{Entry, Response};
-use tollgate::Timestamp;
-use tollgate::provider::{
+use paceline::Timestamp;
+use paceline::provider::{
     ApiError, Class, Estimate, LimitReadings, Profile, Refusal, Scanned, Scanner,
 };
-use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
+use paceline::quota::{Cost, Dimension, SettleAt, Usage};
 
 /// The explanation of a recorded exchange.
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 use std::collections::HashMap;
 
-use tollgate::Key;
+use paceline::Key;
 
 use super::Explanation;
-use tollgate::Timestamp;
-use tollgate::quota::Window;
+use paceline::Timestamp;
+use paceline::quota::Window;
 
 /// Detects exchanges with a full bucket, for which `limit - remaining` is the charge.
 ///

@@ -6,8 +6,8 @@ use super::Explanation;
 use super::seconds::seconds;
 use super::table_row::printable;
 use crate::terminal::rfc3339;
-use tollgate::provider::{LimitReading, Refusal};
-use tollgate::quota::{Dimension, Usage};
+use paceline::provider::{LimitReading, Refusal};
+use paceline::quota::{Dimension, Usage};
 
 /// An explanation as one line of JSON, without a newline. The names and the order of its members
 /// are stable.

@@ -1,6 +1,6 @@
-//! `tollgate explain`: explains the charges of recorded traffic.
+//! `paceline explain`: explains the charges of recorded traffic.
 //!
-//! [`explain`] reads one recorded [`Entry`](har::Entry) as tollgate reads live traffic. It returns the
+//! [`explain`] reads one recorded [`Entry`](har::Entry) as paceline reads live traffic. It returns the
 //! charge that would be reserved, the usage reported in the response, the limits stated in the headers,
 //! the class of an error, what a refusal says, and the delay before a retry. [`JsonLine`] formats an explanation as JSON,
 //! [`TableRow`] as a row of a table. [`Summary`] reports the estimation errors of many explanations.
@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use tollgate_cli::explain::{JsonLine, Summary, explain, har};
+//! use paceline_cli::explain::{JsonLine, Summary, explain, har};
 //!
 //! let file = r#"{"log": {"entries": [{
 //!     "request": {"method": "POST", "url": "https://api.openai.com/v1/chat/completions?key=s3cret",

@@ -9,7 +9,7 @@ use super::Explanation;
 use super::full_buckets::FullBuckets;
 use super::relative_errors::RelativeErrors;
 use crate::terminal::{counted, plain_table};
-use tollgate::quota::Dimension;
+use paceline::quota::Dimension;
 
 /// A summary of explanations: exchanges by provider and class, and estimation errors.
 ///

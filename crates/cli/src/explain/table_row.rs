@@ -2,8 +2,8 @@ use std::fmt;
 
 use super::Explanation;
 use super::seconds::seconds;
-use tollgate::provider::LimitReading;
-use tollgate::quota::{Dimension, Window};
+use paceline::provider::LimitReading;
+use paceline::quota::{Dimension, Window};
 
 /// The columns of a [`TableRow`].
 pub const HEADING: &str = concat!(

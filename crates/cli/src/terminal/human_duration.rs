@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate::Timestamp;
+use paceline::Timestamp;
 
 /// Formats a time as RFC 3339, in UTC and to the millisecond, rounded up.
 pub(crate) fn rfc3339(time: Timestamp) -> String {

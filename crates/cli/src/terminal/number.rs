@@ -1,4 +1,4 @@
-use tollgate::quota::{Dimension, Usd};
+use paceline::quota::{Dimension, Usd};
 
 /// Formats a number with thousands separators: `1,234,567`.
 pub(crate) fn whole(number: u64) -> String {

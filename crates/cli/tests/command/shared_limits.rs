@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use paceline_simulate::{OutputSize, Settings, SimulatedServer, Stats};
 use serde_json::Value;
 use tempfile::TempDir;
-use tollgate_simulate::{OutputSize, Settings, SimulatedServer, Stats};
 
-use tollgate_testing::full::full_or;
-use tollgate_testing::servers::Redis;
+use paceline_testing::full::full_or;
+use paceline_testing::servers::Redis;
 
 /// A batch process that simulates a machine.
 struct Machine {
@@ -32,13 +32,13 @@ impl Machine {
             )
         };
         file("in.jsonl", (0..requests).map(line).collect());
-        file("tollgate.yaml", config.to_owned());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        file("paceline.yaml", config.to_owned());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
         command.current_dir(folder.path()).args(["batch", "in.jsonl", "-o", "out.jsonl"]);
-        command.args(["--config", "tollgate.yaml", "--report", "report.json", "--base-url", base]);
+        command.args(["--config", "paceline.yaml", "--report", "report.json", "--base-url", base]);
         command.args(flags).env("OPENAI_API_KEY", "any").env("HOME", folder.path());
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TOLLGATE_") {
+            if name.to_string_lossy().starts_with("PACELINE_") {
                 command.env_remove(name);
             }
         }
@@ -124,7 +124,7 @@ async fn batch_without_redis_uses_local_share_and_warns() {
         (report["succeeded"].as_u64(), report["rate_limited"].as_u64()),
         (Some(300), Some(0))
     );
-    let output = "tollgate: the store of shared limits is unavailable (connection refused: no server listens at \
+    let output = "paceline: the store of shared limits is unavailable (connection refused: no server listens at \
                   this address; start the server, or correct the host and the port): this run uses its local share \
                   until it is back\n";
     assert_eq!(stderr, output, "one warning");
@@ -142,7 +142,7 @@ fn simulated_run_leaves_shared_limits_unused() {
         r#"{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}"#,
     )
     .unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
     command.current_dir(folder.path()).args(["batch", "in.jsonl", "-o", "out.jsonl"]);
     let output = command.args(["--config", "t.yaml", "--simulate"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -4,8 +4,8 @@ use std::time::Duration;
 use super::reservations::Reservations;
 use super::response_cache::ResponseCache;
 use crate::app::App;
-use tollgate::Timestamp;
-use tollgate::limiter::{KeyBudget, Limiter};
+use paceline::Timestamp;
+use paceline::limiter::{KeyBudget, Limiter};
 
 /// The state of the JSON API.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use crate::client_address::ClientAddress;
 use crate::content_encoding::{DecodeError, Encoding};
 use crate::length_limit::is_length_limit;
 use crate::problem::Problem;
-use tollgate::middleware::{BufferedBody, PeekBody};
-use tollgate::{ErrorChain, causes};
+use paceline::middleware::{BufferedBody, PeekBody};
+use paceline::{ErrorChain, causes};
 
 /// Middleware that reads the body of a request into memory, decompressed. It counts in the budget for bodies until the
 /// request has a response.

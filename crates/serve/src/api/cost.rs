@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded_integer::Amount;
 use super::error::{ApiError, invalid, unprocessable};
-use tollgate::quota::{Cost, Dimension, Usd};
+use paceline::quota::{Cost, Dimension, Usd};
 
 /// The cost of a request in each dimension.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

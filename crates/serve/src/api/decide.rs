@@ -13,10 +13,10 @@ use super::extract::JsonBody;
 use super::keys::{KeyList, public_keys};
 use super::stats::KeyStatsResponse;
 use super::time::{Time, millis};
-use tollgate::Timestamp;
-use tollgate::engine::Wait;
-use tollgate::limiter::Decision;
-use tollgate::middleware::respond::append_headers;
+use paceline::Timestamp;
+use paceline::engine::Wait;
+use paceline::limiter::Decision;
+use paceline::middleware::respond::append_headers;
 
 /// A check whether a request would be admitted.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

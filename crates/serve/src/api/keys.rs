@@ -1,11 +1,11 @@
 use std::borrow::Cow;
 
+use paceline::Key;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use tollgate::Key;
 
 use super::error::{ApiError, invalid, unprocessable};
-use tollgate::middleware::ScopeKey;
+use paceline::middleware::ScopeKey;
 
 /// The keys that a request is charged to, all or none; narrowest first.
 #[derive(Debug, Clone, Deserialize)]

@@ -2,16 +2,16 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
+use paceline::Key;
 use serde_json::{Map, Value};
-use tollgate::Key;
 
 use super::api_state::Api;
 use super::error::{ApiError, stopping};
 use super::keys::public_keys;
-use tollgate::engine::Wait;
-use tollgate::limiter::{AcquireError, Code, Refused};
-use tollgate::middleware::respond::refusal;
-use tollgate::quota::Cost;
+use paceline::engine::Wait;
+use paceline::limiter::{AcquireError, Code, Refused};
+use paceline::middleware::respond::refusal;
+use paceline::quota::Cost;
 
 /// Returns the response to a refused reservation: that of the middleware, with a `detail`.
 pub(super) fn refusal_error(

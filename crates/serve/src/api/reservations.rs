@@ -3,19 +3,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tollgate::Key;
 
 use super::reservation_id::ReservationId;
 use crate::budget::{Budget, BudgetExceeded, BudgetPermit};
 use crate::client_address::ClientAddress;
 use crate::config::Serve;
 use crate::expiry_map::{self, BATCH, ExpiryMap};
-use tollgate::Timestamp;
-use tollgate::limiter::{Limiter, Metadata, Permit};
-use tollgate::quota::Cost;
+use paceline::Timestamp;
+use paceline::limiter::{Limiter, Metadata, Permit};
+use paceline::quota::Cost;
 
 /// The open and recently ended reservations of clients. Each ends exactly once: it is settled,
 /// released, or, if neither happens in time, it expires and is charged as reserved.

@@ -6,9 +6,9 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use paceline::Key;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate::Key;
 
 use super::api_state::Api;
 use super::bounded_integer::{TtlMillis, WaitMillis};
@@ -23,10 +23,10 @@ use super::reservation_body::ReservationBody;
 use super::reservations::Reservation;
 use crate::budget::BudgetPermit;
 use crate::client_address::ClientAddress;
-use tollgate::config::section::PriorityText;
-use tollgate::limiter::{Metadata, Permit, Priority};
-use tollgate::middleware::respond::append_headers;
-use tollgate::quota::Cost;
+use paceline::config::section::PriorityText;
+use paceline::limiter::{Metadata, Permit, Priority};
+use paceline::middleware::respond::append_headers;
+use paceline::quota::Cost;
 
 /// A request for a reservation.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::client_address::ClientAddress;
-use tollgate::Timestamp;
-use tollgate::limiter::Limiter;
+use paceline::Timestamp;
+use paceline::limiter::Limiter;
 
 /// A cache of the responses to requests with an idempotency key, which are replayed to retries.
 ///
@@ -252,7 +252,7 @@ mod tests {
     use sha2::{Digest as _, Sha256};
 
     use super::*;
-    use tollgate::limiter::ManualClock;
+    use paceline::limiter::ManualClock;
 
     fn digest(n: u8) -> Digest {
         [n; 32]

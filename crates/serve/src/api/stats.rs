@@ -11,10 +11,10 @@ use super::extract::{PathParameter, QueryParameters};
 use super::keys::check_key;
 use super::page_request::PageRequest;
 use super::time::{Time, millis};
-use tollgate::Timestamp;
-use tollgate::limiter::{KeyStats, LearnedLimit, LimitStats, Utilization};
-use tollgate::provider::RefusalKind;
-use tollgate::quota::Dimension;
+use paceline::Timestamp;
+use paceline::limiter::{KeyStats, LearnedLimit, LimitStats, Utilization};
+use paceline::provider::RefusalKind;
+use paceline::quota::Dimension;
 
 /// The state of one key at one moment.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -2,9 +2,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use paceline::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
-use tollgate::Timestamp;
 
 /// A time, serialized as RFC 3339 in UTC, to the nanosecond:
 /// `2026-01-01T00:00:00.000000000Z`.

@@ -9,9 +9,9 @@ use super::fields::{
 };
 use super::value::{Bounds, KeyLimit, KeySource, Log, Serve, Upstream};
 use crate::route::Route;
-use tollgate::config::SecretUrl;
-use tollgate::config::section::{Check, FieldPath, Section, TextOrMap, regex};
-use tollgate::provider::{COMPATIBLE, Profile};
+use paceline::config::SecretUrl;
+use paceline::config::section::{Check, FieldPath, Section, TextOrMap, regex};
+use paceline::provider::{COMPATIBLE, Profile};
 
 impl Section for Serve {
     const NAME: &'static str = "serve";

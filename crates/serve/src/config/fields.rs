@@ -3,11 +3,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use tollgate::config::SecretUrl;
-use tollgate::config::section::{HumanDuration, OrderedMap, TextOrMap};
-use tollgate::quota::Algorithm;
+use paceline::config::SecretUrl;
+use paceline::config::section::{HumanDuration, OrderedMap, TextOrMap};
+use paceline::quota::Algorithm;
 
-/// The section `serve`: the settings of `tollgate serve`.
+/// The section `serve`: the settings of `paceline serve`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Serve")]
@@ -18,7 +18,7 @@ pub struct ServeFields {
     /// Accept requests from other machines without a token. Default: false.
     pub(super) allow_anonymous: bool,
     /// IP addresses of reverse proxies on this machine. A request forwarded by one of them is treated as
-    /// a local request if `TOLLGATE_TOKEN` is set. Any other request with a header such as
+    /// a local request if `PACELINE_TOKEN` is set. Any other request with a header such as
     /// `X-Forwarded-For` needs a token. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["127.0.0.1"]]))]

@@ -11,18 +11,18 @@ pub(crate) use value::API_KEY;
 pub use value::{Bounds, KeyLimit, KeySource, Log, Serve, Upstream};
 
 use super::error::ServeError;
-use tollgate::config::section::Sections;
-use tollgate::config::{Config, ConfigError, LoadOptions};
-use tollgate::limiter::Limiter;
+use paceline::config::section::Sections;
+use paceline::config::{Config, ConfigError, LoadOptions};
+use paceline::limiter::Limiter;
 
 /// Returns the configuration sections of a server in addition to those of the library: the section
 /// `serve`.
 ///
 /// ```
-/// use tollgate::config::{self, LoadOptions};
-/// use tollgate_serve::Serve;
+/// use paceline::config::{self, LoadOptions};
+/// use paceline_serve::Serve;
 ///
-/// let loaded = config::load(&LoadOptions::new().with_sections(tollgate_serve::sections()))?;
+/// let loaded = config::load(&LoadOptions::new().with_sections(paceline_serve::sections()))?;
 /// assert_eq!(Serve::of(&loaded.config)?.listen.to_string(), "127.0.0.1:8080");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -2,8 +2,8 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use tollgate::Timestamp;
-use tollgate::limiter::Totals;
+use paceline::Timestamp;
+use paceline::limiter::Totals;
 
 /// The decisions in each of the last seconds, computed from the totals of a limiter.
 #[derive(Debug)]

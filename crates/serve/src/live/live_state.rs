@@ -10,8 +10,8 @@ use super::provider_traffic::ProviderTraffic;
 use super::recent_events::RecentEvents;
 use crate::app::App;
 use crate::budget::Budget;
-use tollgate::Timestamp;
-use tollgate::limiter::{Event, Limiter, Totals};
+use paceline::Timestamp;
+use paceline::limiter::{Event, Limiter, Totals};
 
 /// The state of the live page and its clients.
 #[derive(Debug)]

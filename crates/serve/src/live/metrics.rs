@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{
 use super::live_state::LiveState;
 use super::page::SECURITY_HEADERS;
 use crate::app::App;
-use tollgate::telemetry::{CALL_BUCKETS, DURATION_BUCKETS, Meter, Metrics, TOKEN_BUCKETS};
+use paceline::telemetry::{CALL_BUCKETS, DURATION_BUCKETS, Meter, Metrics, TOKEN_BUCKETS};
 
 /// Handles `GET /metrics`: the text format of Prometheus.
 pub(super) async fn get(State(exporter): State<Arc<MetricsExporter>>) -> Response {
@@ -22,7 +22,7 @@ pub(super) async fn get(State(exporter): State<Arc<MetricsExporter>>) -> Respons
     }
 }
 
-/// The metrics of the limiter (see [`telemetry`](tollgate::telemetry)) and of the server. Decisions are
+/// The metrics of the limiter (see [`telemetry`](paceline::telemetry)) and of the server. Decisions are
 /// counted in total only, because counting them by key would slow down every request.
 pub(super) struct MetricsExporter {
     app: Arc<App>,
@@ -106,17 +106,17 @@ fn prometheus_builder() -> Result<PrometheusBuilder, BuildError> {
 
 type Described = (&'static str, &'static str);
 
-const GRANTED: Described = ("tollgate_serve_granted_total", "Reservations granted, over all keys");
-const DENIED: Described = ("tollgate_serve_denied_total", "Reservations refused, over all keys");
+const GRANTED: Described = ("paceline_serve_granted_total", "Reservations granted, over all keys");
+const DENIED: Described = ("paceline_serve_denied_total", "Reservations refused, over all keys");
 const WAITED: Described =
-    ("tollgate_serve_waited_total", "Reservations granted after waiting, over all keys");
+    ("paceline_serve_waited_total", "Reservations granted after waiting, over all keys");
 const REQUESTS: Described =
-    ("tollgate_serve_requests_total", "HTTP requests handled, by route and status class");
-const CLIENTS: Described = ("tollgate_serve_watchers", "Clients connected to the live page");
+    ("paceline_serve_requests_total", "HTTP requests handled, by route and status class");
+const CLIENTS: Described = ("paceline_serve_watchers", "Clients connected to the live page");
 const BUILD: Described =
-    ("tollgate_build_info", "Build information; always 1, with the version as a label");
+    ("paceline_build_info", "Build information; always 1, with the version as a label");
 const STARTED: Described =
     ("process_start_time_seconds", "Start time of the server, in seconds since the Unix epoch");
-const METADATA: Metadata<'static> = Metadata::new("tollgate", Level::INFO, Some("tollgate_serve"));
+const METADATA: Metadata<'static> = Metadata::new("paceline", Level::INFO, Some("paceline_serve"));
 
 const TEXT: &str = "text/plain; version=0.0.4";

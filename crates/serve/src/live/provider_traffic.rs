@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use tollgate::limiter::Exchange;
-use tollgate::quota::Usage;
+use paceline::limiter::Exchange;
+use paceline::quota::Usage;
 
 /// The traffic of each provider since startup. The number of providers is bounded by the number of
 /// profiles.

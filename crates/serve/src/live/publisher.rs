@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use super::live_state::LiveState;
 use super::snapshot::Snapshot;
 use crate::app::App;
-use tollgate::Timestamp;
+use paceline::Timestamp;
 
 /// Observes the limiter at the start of each second until the server stops, and publishes snapshots
 /// while clients are connected. `upkeep` runs once a second.
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
     use crate::{Serve, Tokens, parse};
-    use tollgate::limiter::ManualClock;
+    use paceline::limiter::ManualClock;
 
     #[tokio::test]
     async fn upkeep_runs_each_second_without_clients() {

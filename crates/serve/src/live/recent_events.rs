@@ -3,9 +3,9 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use tollgate::Timestamp;
-use tollgate::limiter::{Code, DeniedSample, Event};
-use tollgate::quota::Dimension;
+use paceline::Timestamp;
+use paceline::limiter::{Code, DeniedSample, Event};
+use paceline::quota::Dimension;
 
 /// The last rare events: cool-downs, reductions, recoveries, learned limits, quota changes, and a sample of refusals
 /// (one per second).
@@ -148,7 +148,7 @@ const MAX_OTHERS: usize = 40;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::quota::Quota;
+    use paceline::quota::Quota;
 
     #[test]
     fn refusals_only_evict_refusals() {

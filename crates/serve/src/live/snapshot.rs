@@ -1,17 +1,17 @@
+use paceline::Key;
 use serde::Serialize;
-use tollgate::Key;
 
 use super::history::HistorySeries;
 use super::live_state::LiveState;
 use super::provider_traffic::Provider;
 use super::recent_events::RecentEvent;
 use crate::app::App;
-use tollgate::Timestamp;
-use tollgate::limiter::{
+use paceline::Timestamp;
+use paceline::limiter::{
     Busiest, KeyStats, LearnedLimit, LimitStats, Limiter, Totals, Utilization,
 };
-use tollgate::provider::RefusalKind;
-use tollgate::quota::Dimension;
+use paceline::provider::RefusalKind;
+use paceline::quota::Dimension;
 
 /// A snapshot of the limiter for the page. All times are milliseconds since the Unix epoch.
 #[derive(Debug, Serialize)]

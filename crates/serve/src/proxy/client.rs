@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::tls::tls;
 use super::tracked_stream::{Connector, is_resendable};
 use crate::config::Bounds;
-use tollgate::middleware::{BoxError, BufferedBody, Unsent};
+use paceline::middleware::{BoxError, BufferedBody, Unsent};
 
 /// A complete request body.
 pub(super) type RequestBody = BufferedBody<Body>;

@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, Request};
 use super::client::RequestBody;
 use crate::budget::BudgetPermit;
 use crate::content_encoding::{DecodeError, Encoding};
-use tollgate::middleware::PeekBody;
+use paceline::middleware::PeekBody;
 
 /// The body of a request in a content encoding, and the headers that describe it.
 ///

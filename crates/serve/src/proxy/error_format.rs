@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::headers::prevent_retry;
 use crate::problem::Problem;
-use tollgate::limiter::{AcquireError, Code, Refused};
-use tollgate::provider::{ANTHROPIC, GEMINI, Profile, Refusal, VERTEX, VERTEX_ANTHROPIC};
+use paceline::limiter::{AcquireError, Code, Refused};
+use paceline::provider::{ANTHROPIC, GEMINI, Profile, Refusal, VERTEX, VERTEX_ANTHROPIC};
 
 /// The provider whose error format the clients of an upstream expect.
 ///
@@ -92,7 +92,7 @@ impl ErrorFormat {
     pub(super) fn problem(self, problem: Problem) -> Response<Body> {
         let document = serde_json::to_value(&problem).unwrap_or_default();
         let detail = document.get("detail").and_then(Value::as_str).unwrap_or_default();
-        let message = format!("tollgate: {detail}");
+        let message = format!("paceline: {detail}");
         let mut response = problem.into_response();
         *response.body_mut() = Body::from(self.with_error(document, &message));
         // The SDKs of OpenAI and Anthropic repeat 408, 409, 429 and 5xx by themselves; other clients repeat more.
@@ -143,9 +143,9 @@ impl ErrorFormat {
 fn message(detail: &str, retry_after: Option<u64>) -> String {
     match retry_after {
         Some(seconds) => {
-            format!("tollgate: Rate limit reached: {detail}. Please try again in {seconds}s.")
+            format!("paceline: Rate limit reached: {detail}. Please try again in {seconds}s.")
         }
-        None => format!("tollgate: {detail}. Retrying will not help."),
+        None => format!("paceline: {detail}. Retrying will not help."),
     }
 }
 

@@ -29,13 +29,13 @@ use crate::content_encoding::DecodeError;
 use crate::length_limit::is_length_limit;
 use crate::priority;
 use crate::problem::Problem;
-use tollgate::limiter::{AcquireError, Priority};
-use tollgate::middleware::respond::refusal;
-use tollgate::middleware::{
+use paceline::limiter::{AcquireError, Priority};
+use paceline::middleware::respond::refusal;
+use paceline::middleware::{
     Ask, BoxError, BufferedBody, Classified, RateLimitError, WithoutUsageChunk,
 };
-use tollgate::provider::UnreadableRequest;
-use tollgate::{ErrorChain, causes};
+use paceline::provider::UnreadableRequest;
+use paceline::{ErrorChain, causes};
 
 /// Forwards a request to the upstream named by the first segment of its path.
 pub(super) async fn forward(

@@ -108,4 +108,4 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The prefix of headers for this server.
-const OWN_PREFIX: &str = "x-tollgate-";
+const OWN_PREFIX: &str = "x-paceline-";

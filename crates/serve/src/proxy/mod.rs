@@ -7,7 +7,7 @@
 //! | response body | streamed unchanged, at most one frame ahead of the client, except for a chunk of usage that the client hasn't asked for |
 //! | `stream_options.include_usage` | set in streams of chats to OpenAI, Azure, vLLM and Alibaba, which state no usage otherwise; the chunk with the usage, whose `choices` are empty, is taken out of the response again, unless the client has asked for it. The other chunks keep the `"usage":null` that OpenAI adds. A request with a digest of its body is not changed |
 //! | path and query | unchanged, below the upstream's base URL; `..` in any spelling is refused |
-//! | headers | unchanged, except hop-by-hop headers (RFC 9110, 7.6.1), `host`, `expect`, `x-tollgate-*`, and `serve.priority_header`. No `via` or `x-forwarded-for` is added |
+//! | headers | unchanged, except hop-by-hop headers (RFC 9110, 7.6.1), `host`, `expect`, `x-paceline-*`, and `serve.priority_header`. No `via` or `x-forwarded-for` is added |
 //! | `accept-encoding` | `identity` for charged requests, because usage cannot be read from a compressed response. A response that is compressed anyway is forwarded, and charged as reserved |
 //! | cookies | joined into one header, even if HTTP/2 split them (RFC 9113, 8.2.3) |
 //! | trailers | forwarded |
@@ -58,7 +58,7 @@ use super::auth;
 use super::config::Upstream as UpstreamConfig;
 use super::problem::Problem;
 use super::route::PROXY;
-use tollgate::limiter::KeyBudget;
+use paceline::limiter::KeyBudget;
 
 mod base_url;
 mod client;

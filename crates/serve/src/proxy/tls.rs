@@ -32,7 +32,7 @@ pub(super) fn tls() -> ClientConfig {
 
 /// Returns the error for an upstream that failed because of TLS. Names of hosts are only in the log.
 pub(super) fn describe_tls_error(name: &str, error: &(dyn Error + 'static)) -> Option<Problem> {
-    let error = tollgate::causes(error).find_map(tls_error)?;
+    let error = paceline::causes(error).find_map(tls_error)?;
     let reason = match error {
         rustls::Error::InvalidCertificate(error) => certificate_error(error),
         rustls::Error::InvalidMessage(_) => {

@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use tollgate::middleware::BoxError;
+use paceline::middleware::BoxError;
 
 /// Opens [`TrackedStream`]s.
 #[derive(Clone)]

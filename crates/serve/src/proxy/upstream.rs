@@ -11,12 +11,12 @@ use super::key_sources::KeySources;
 use crate::app::App;
 use crate::config::{self, ServeMode};
 use crate::problem::Problem;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{
+use paceline::limiter::Limiter;
+use paceline::middleware::{
     Classified, Http, PeekBody, RateLimitError, RateLimitLayer, Replay, RetryService, Unsent,
     request_usage,
 };
-use tollgate::provider::{Profile, UnreadableRequest};
+use paceline::provider::{Profile, UnreadableRequest};
 
 /// An upstream that requests are forwarded to.
 #[derive(Debug)]

@@ -17,8 +17,8 @@ use super::rate_query::RateQuery;
 use super::response_format::ResponseFormat;
 use crate::app::App;
 use crate::priority;
-use tollgate::Timestamp;
-use tollgate::limiter::{Acquire, AcquireError, Permit};
+use paceline::Timestamp;
+use paceline::limiter::{Acquire, AcquireError, Permit};
 
 /// Handles `POST` and `GET /rate/{key}`: responds with the id of a grant, or with 429.
 pub(super) fn handle<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) -> ResponseFuture {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use tollgate::limiter::Limiter;
+use paceline::limiter::Limiter;
 
 /// Drops idle keys and expired records of returned grants once a minute until the server stops, so that
 /// a flood of keys does not occupy memory permanently. The work runs on a blocking thread.

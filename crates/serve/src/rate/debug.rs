@@ -10,8 +10,8 @@ use super::path_segment::{self, EMPTY_KEY};
 use super::rate_key::RateKey;
 use super::response_format::{JSON, TEXT, respond};
 use crate::app::App;
-use tollgate::limiter::{KeyStats, LimitStats};
-use tollgate::quota::{Dimension, Limit};
+use paceline::limiter::{KeyStats, LimitStats};
+use paceline::quota::{Dimension, Limit};
 
 /// Handles `GET /debug`: the active keys. The state of each key is read at its own time.
 pub(super) async fn all(State(app): State<Arc<App>>) -> Response<Body> {

@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use paceline::Key;
+use paceline::Timestamp;
 use parking_lot::Mutex;
-use tollgate::Key;
-use tollgate::Timestamp;
 
 /// The numbers of recently denied requests by key, for `/debug`. The number of keys is bounded; further
 /// keys are not counted.

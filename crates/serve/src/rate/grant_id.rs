@@ -3,8 +3,8 @@ use std::hash::{BuildHasher, Hasher};
 use bytes::Bytes;
 
 use crate::request_id::hex;
-use tollgate::Timestamp;
-use tollgate::limiter::Ticket;
+use paceline::Timestamp;
+use paceline::limiter::Ticket;
 
 /// The id of a grant. It contains everything that is needed to return the grant, so that the server
 /// stores nothing for it.

@@ -11,9 +11,9 @@ use super::grant_id::GrantId;
 use super::held_permits::HeldPermits;
 use super::returned_grants::{ReturnError, ReturnedGrants};
 use crate::app::App;
-use tollgate::Timestamp;
-use tollgate::limiter::{LimitStats, Limiter, Permit};
-use tollgate::quota::{Cost, Dimension};
+use paceline::Timestamp;
+use paceline::limiter::{LimitStats, Limiter, Permit};
+use paceline::quota::{Cost, Dimension};
 
 /// The grants of `/rate` by id.
 ///

@@ -6,8 +6,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::expiry_map::{self, ExpiryMap};
-use tollgate::Timestamp;
-use tollgate::limiter::{Limiter, Permit};
+use paceline::Timestamp;
+use paceline::limiter::{Limiter, Permit};
 
 /// The permits of grants by number, each held until its expiry. A single task ends all of them.
 pub(super) struct HeldPermits {
@@ -91,8 +91,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use tollgate::limiter::ManualClock;
-    use tollgate::quota::{Cost, Quota};
+    use paceline::limiter::ManualClock;
+    use paceline::quota::{Cost, Quota};
 
     fn at(nanos: u64) -> Timestamp {
         Timestamp::from_nanos(nanos)

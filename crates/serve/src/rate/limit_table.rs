@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::rate_query::AllowedParameters;
 use crate::config::{KeyLimit, Serve};
-use tollgate::limiter::{DefaultLimits, Limiter};
-use tollgate::quota::{Algorithm, Dimension, Limit, Quota, Window};
+use paceline::limiter::{DefaultLimits, Limiter};
+use paceline::quota::{Algorithm, Dimension, Limit, Quota, Window};
 
 /// The limits of a key without a quota.
 #[derive(Debug)]

@@ -43,8 +43,8 @@ use super::app::App;
 use super::auth::{self, Auth};
 use super::problem::Problem;
 use super::route::{self, Route};
+use paceline::Timestamp;
 pub(super) use rate_service::RateService;
-use tollgate::Timestamp;
 
 /// The response to a request for a grant: ready, unless the request waits.
 pub(super) type ResponseFuture =

@@ -4,7 +4,7 @@ use axum::extract::Query;
 use axum::http::{StatusCode, Uri};
 
 use super::rate_error::RateError;
-use tollgate::provider::duration;
+use paceline::provider::duration;
 
 /// The query parameters of a request to `/rate`.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::denial_counts::DenialCounts;
 use super::grants::Grants;
 use super::limit_table::LimitTable;
 use crate::config::Serve;
-use tollgate::limiter::{KeyBudget, Limiter};
+use paceline::limiter::{KeyBudget, Limiter};
 
 /// The state of the rate-limit service.
 #[derive(Debug)]

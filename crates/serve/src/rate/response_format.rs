@@ -7,10 +7,10 @@ use bytes::Bytes;
 use super::accept::prefers_json;
 use super::rate_error::RateError;
 use crate::problem::Problem;
-use tollgate::limiter::{AcquireError, Limiter};
-use tollgate::middleware::ScopeKey;
-use tollgate::middleware::respond::refusal;
-use tollgate::quota::Cost;
+use paceline::limiter::{AcquireError, Limiter};
+use paceline::middleware::ScopeKey;
+use paceline::middleware::respond::refusal;
+use paceline::quota::Cost;
 
 /// The format of responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
+use paceline::Timestamp;
 use std::collections::HashMap;
-use tollgate::Timestamp;
 
 /// The grants that were returned, until they expire, so that none is returned twice.
 ///

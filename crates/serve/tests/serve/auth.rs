@@ -1,7 +1,7 @@
 //! Authorization.
 
+use paceline_serve::{ServeError, Server, Tokens};
 use reqwest::{Method, RequestBuilder};
-use tollgate_serve::{ServeError, Server, Tokens};
 
 use super::rig::{HttpReply, Rig, http1};
 
@@ -86,7 +86,7 @@ async fn all_routes_require_matching_token() {
         for (token, is_accepted) in tokens.into_iter().zip(accepted) {
             let request = http1().request(method.clone(), rig.url(path));
             let request = match token {
-                Some(token) => request.header("x-tollgate-token", token),
+                Some(token) => request.header("x-paceline-token", token),
                 None => request,
             };
             let status = request.send().await.unwrap().status().as_u16();
@@ -99,7 +99,7 @@ async fn all_routes_require_matching_token() {
 #[tokio::test]
 async fn empty_token_counts_as_none() {
     let tokens = tokens(Some(" "), None);
-    let config = tollgate_serve::parse("serve: {listen: '0.0.0.0:0'}").unwrap();
+    let config = paceline_serve::parse("serve: {listen: '0.0.0.0:0'}").unwrap();
     let limiter = config.builder().build().unwrap();
     let refused = Server::bind(config, limiter, tokens).await.unwrap_err();
     assert!(matches!(refused, ServeError::Unprotected { .. }), "{refused}");
@@ -127,7 +127,7 @@ async fn requests_without_the_token_are_refused() {
         };
         assert_eq!(status, expected, "{path} {token:?}");
     }
-    let own_header = |request: RequestBuilder| request.header("x-tollgate-token", "hunter2");
+    let own_header = |request: RequestBuilder| request.header("x-paceline-token", "hunter2");
     assert_eq!(status(&rig, "/rate/k", own_header).await, 200);
     let reply = rig.post("/rate/k").await;
     assert_eq!((reply.status, reply.header("www-authenticate")), (401, "Bearer"));
@@ -136,7 +136,7 @@ async fn requests_without_the_token_are_refused() {
 #[tokio::test]
 async fn public_address_without_a_token_is_refused() {
     let bind = async |serve: &str, tokens| {
-        let config = tollgate_serve::parse(&format!("serve: {{{serve}}}")).unwrap();
+        let config = paceline_serve::parse(&format!("serve: {{{serve}}}")).unwrap();
         let limiter = config.builder().build().unwrap();
         Server::bind(config, limiter, tokens).await
     };
@@ -144,7 +144,7 @@ async fn public_address_without_a_token_is_refused() {
         let serve = format!("listen: '{address}'");
         let error = bind(&serve, tokens(None, Some("admin"))).await.unwrap_err();
         assert!(matches!(error, ServeError::Unprotected { .. }), "{error}");
-        assert!(error.to_string().contains("TOLLGATE_TOKEN"), "{error}");
+        assert!(error.to_string().contains("PACELINE_TOKEN"), "{error}");
     }
     let server = bind("listen: '0.0.0.0:0'", tokens(Some("t"), None)).await.unwrap();
     // Requests to a public address cannot read keys without the admin token.

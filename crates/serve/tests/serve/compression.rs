@@ -12,7 +12,7 @@ use super::rig::Rig;
 
 /// A client that does not decompress responses.
 fn plain() -> reqwest::Client {
-    tollgate_testing::http::builder().no_gzip().build().unwrap()
+    paceline_testing::http::builder().no_gzip().build().unwrap()
 }
 
 /// Starts a server with enough keys for a long response, and an upstream with a long response.

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use paceline::config::{self, Applied, Config, LoadOptions, Override};
+use paceline::provider::{ANTHROPIC, OPENAI};
+use paceline_serve::{KeySource, Serve, ServeError, ServeMode, Server, Tokens};
 use serde_json::Value;
-use tollgate::config::{self, Applied, Config, LoadOptions, Override};
-use tollgate::provider::{ANTHROPIC, OPENAI};
-use tollgate_serve::{KeySource, Serve, ServeError, ServeMode, Server, Tokens};
 
 /// The example of the docs, which has every section.
 const EXAMPLE: &str = include_str!("../../../../src/config/example.yaml");
 
 fn parse(text: &str) -> Config {
-    tollgate_serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
+    paceline_serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
 }
 
 fn serve_section(text: &str) -> Serve {
@@ -21,7 +21,7 @@ fn serve_section(text: &str) -> Serve {
 /// Asserts that the text has one error, which starts with `problem`.
 #[track_caller]
 fn assert_refused(text: &str, problem: &str) {
-    let error = tollgate_serve::parse(text).expect_err(text).to_string();
+    let error = paceline_serve::parse(text).expect_err(text).to_string();
     assert_eq!(error.lines().count(), 1, "{text}\nshould have one problem:\n{error}");
     assert!(error.starts_with(&format!("config:{problem}")), "{text}\nfails with\n{error}");
 }
@@ -139,14 +139,14 @@ fn scopes_whose_keys_are_the_same_are_refused() {
         ("{header: x-a, prefix: 'a:', default: ''}", "serve.scopes[0].default: must not be empty"),
         ("{key: a, default: b}", "must be {header, prefix, default}, or {key: NAME}"),
     ] {
-        let error_of = tollgate_serve::parse(&header(fields)).unwrap_err().to_string();
+        let error_of = paceline_serve::parse(&header(fields)).unwrap_err().to_string();
         assert!(error_of.contains(error), "{fields}: {error_of}");
     }
     for fields in [
         "{header: x-a}, api_key, {key: account}",
         "model, {header: x-a, prefix: 't:'}, {header: x-b, prefix: 't:u:', default: nobody}",
     ] {
-        assert!(tollgate_serve::parse(&header(fields)).is_ok(), "{fields}");
+        assert!(paceline_serve::parse(&header(fields)).is_ok(), "{fields}");
     }
 }
 
@@ -171,7 +171,7 @@ fn serve_section_errors_omit_passwords() {
             "serve: {upstreams: {a: {base_url: 'http://h/?k=hunter2', provider: openai}}}"
                 .to_owned(),
         ] {
-            let error = tollgate_serve::parse(&text).unwrap_err();
+            let error = paceline_serve::parse(&text).unwrap_err();
             let shown = format!("{error} {error:?}");
             assert!(!shown.contains("hunter2"), "{text}: {shown}");
         }
@@ -181,12 +181,12 @@ fn serve_section_errors_omit_passwords() {
 #[test]
 fn flags_and_variables_override_serve_section() {
     let variables = [
-        ("TOLLGATE_SERVE__UPSTREAMS__Mine__BASE_URL", "http://h"),
-        ("TOLLGATE_SERVE__UPSTREAMS__Mine__PROVIDER", "openai"),
+        ("PACELINE_SERVE__UPSTREAMS__Mine__BASE_URL", "http://h"),
+        ("PACELINE_SERVE__UPSTREAMS__Mine__PROVIDER", "openai"),
     ];
     let listen = |value| {
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let options = LoadOptions::new().with_sections(tollgate_serve::sections());
+        let options = LoadOptions::new().with_sections(paceline_serve::sections());
         let flag = Override::new("--listen", &["serve", "listen"], value);
         config::load(&options.with_environment(variables).with_override(flag))
     };
@@ -205,7 +205,7 @@ fn flags_and_variables_override_serve_section() {
 
 #[test]
 fn schema_describes_serve_section() {
-    let schema = config::schema_with(&tollgate_serve::sections());
+    let schema = config::schema_with(&paceline_serve::sections());
     jsonschema::draft202012::meta::validate(&schema).unwrap();
     for (name, object) in schema["$defs"].as_object().unwrap() {
         let Some(properties) = object["properties"].as_object() else { continue };
@@ -218,7 +218,7 @@ fn schema_describes_serve_section() {
     let valid = |text: &str| validator.is_valid(&serde_yaml::from_str::<Value>(text).unwrap());
     for text in [EXAMPLE, "serve: {}", "serve: ~", "serve: {scopes: [], keys: [{key_pattern: a}]}"]
     {
-        assert!(valid(text) && tollgate_serve::parse(text).is_ok(), "{text}");
+        assert!(valid(text) && paceline_serve::parse(text).is_ok(), "{text}");
     }
     for text in [
         "serve: {mode: drop}",
@@ -226,7 +226,7 @@ fn schema_describes_serve_section() {
         "serve: {scopes: [tenant]}",
         "serve: 5",
     ] {
-        assert!(!valid(text) && tollgate_serve::parse(text).is_err(), "{text}");
+        assert!(!valid(text) && paceline_serve::parse(text).is_err(), "{text}");
     }
 }
 
@@ -250,10 +250,10 @@ fn upstream_providers_follow_listed_providers() {
     const SERVE: &str = "serve: {upstreams: {
         a: {base_url: 'http://h', provider: openai}, b: {base_url: 'http://h', provider: openai},
         c: {base_url: 'http://h', provider: anthropic}}}";
-    let served = tollgate_serve::limiter(&parse(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
+    let served = paceline_serve::limiter(&parse(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
     let named = parse(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
     let alone = parse(QUOTAS).limiter().unwrap();
-    let profile = |limiter: &tollgate::Limiter, key| {
+    let profile = |limiter: &paceline::Limiter, key| {
         Some(limiter.quotas().profile_of(key)?.name().to_owned())
     };
     for key in ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "tenant"] {
@@ -262,14 +262,14 @@ fn upstream_providers_follow_listed_providers() {
     }
     assert_eq!(profile(&alone, "gpt-4o"), None);
     let mixed =
-        tollgate_serve::limiter(&parse(&format!("providers: [anthropic]\n{SERVE}"))).unwrap();
+        paceline_serve::limiter(&parse(&format!("providers: [anthropic]\n{SERVE}"))).unwrap();
     assert_eq!(profile(&mixed, "tenant").as_deref(), Some("anthropic"));
 }
 
 #[tokio::test]
 async fn bind_without_serve_section_is_an_error() {
     let config = Config::parse("serve: {listen: '127.0.0.1:0'}").unwrap();
-    assert!(matches!(tollgate_serve::limiter(&config), Err(ServeError::MissingSection)));
+    assert!(matches!(paceline_serve::limiter(&config), Err(ServeError::MissingSection)));
     let limiter = config.builder().build().unwrap();
     let bound = Server::bind(config, limiter, Tokens::default()).await;
     assert!(matches!(bound, Err(ServeError::MissingSection)));

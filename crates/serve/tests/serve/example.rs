@@ -4,10 +4,10 @@
 #[expect(dead_code, reason = "its main function is not called here")]
 mod serve;
 
-use tollgate::quota::Cost;
-use tollgate_serve::Tokens;
+use paceline::quota::Cost;
+use paceline_serve::Tokens;
 
-use tollgate_testing::wire::Wire;
+use paceline_testing::wire::Wire;
 
 const CONFIG: &str = "{quotas: {reports: {rpm: 2}}, serve: {listen: '127.0.0.1:0'}}";
 

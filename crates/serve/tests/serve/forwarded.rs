@@ -1,9 +1,9 @@
 //! Requests to a loopback address that come through a reverse proxy, from a page of another site, or
 //! with an ambiguous head.
 
+use paceline_serve::Tokens;
 use reqwest::RequestBuilder;
 use serde_json::Value;
-use tollgate_serve::Tokens;
 
 use super::rig::{HttpReply, Rig, http1, http2, raw};
 
@@ -142,7 +142,7 @@ async fn page_of_another_port_is_foreign() {
 async fn head_with_two_hosts_or_userinfo_is_refused() {
     let rig = rig("", Some("token"), None).await;
     let send = async |head: &str| {
-        let text = format!("{head}x-tollgate-token: token\r\nconnection: close\r\n\r\n");
+        let text = format!("{head}x-paceline-token: token\r\nconnection: close\r\n\r\n");
         raw(rig.addr, text.as_bytes()).await
     };
     for head in [
@@ -175,7 +175,7 @@ async fn http2_authority_with_userinfo_is_refused() {
             hyper::client::conn::http2::handshake(executor, io).await.unwrap();
         tokio::spawn(connection);
         let uri = format!("http://{authority}/rate/k");
-        let request = axum::http::Request::get(uri).header("x-tollgate-token", "token");
+        let request = axum::http::Request::get(uri).header("x-paceline-token", "token");
         let request = host.into_iter().fold(request, |request, host| request.header("host", host));
         let request = request.body(String::new()).unwrap();
         sender.send_request(request).await.unwrap().status().as_u16()
@@ -201,16 +201,16 @@ async fn idempotency_key_is_scoped_to_token() {
     let client = reserve(&[("authorization", "Bearer client")]).await;
     for same in [
         &[("authorization", "bearer  client")][..],
-        &[("x-tollgate-token", "client")],
+        &[("x-paceline-token", "client")],
         // The server's own header takes precedence.
-        &[("x-tollgate-token", "client"), ("authorization", "Bearer admin")],
+        &[("x-paceline-token", "client"), ("authorization", "Bearer admin")],
     ] {
         assert_eq!(reserve(same).await, client, "{same:?}");
     }
-    let admin = reserve(&[("x-tollgate-token", "admin")]).await;
+    let admin = reserve(&[("x-paceline-token", "admin")]).await;
     assert_ne!(admin, client);
     assert_eq!(reserve(&[("authorization", "Bearer admin")]).await, admin);
-    let both = [("x-tollgate-token", "admin"), ("authorization", "Bearer client")];
+    let both = [("x-paceline-token", "admin"), ("authorization", "Bearer client")];
     assert_eq!(reserve(&both).await, admin);
 }
 
@@ -259,6 +259,6 @@ async fn refusal_body_is_as_documented() {
         let body: Value = reply.json();
         assert_eq!(body["code"], "unauthorized", "{path}");
         assert_eq!(body["error"]["type"], kind, "{path}");
-        assert!(body["error"]["message"].as_str().unwrap().contains("x-tollgate-token"), "{body}");
+        assert!(body["error"]["message"].as_str().unwrap().contains("x-paceline-token"), "{body}");
     }
 }

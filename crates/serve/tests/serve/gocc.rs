@@ -1,7 +1,7 @@
 //! GoCC's own tests over HTTP, and tests of its exact protocol.
 
+use paceline_serve::Tokens;
 use reqwest::Method;
-use tollgate_serve::Tokens;
 
 use super::rig::{HttpReply, Rig, http1, http2, until};
 

@@ -1,11 +1,11 @@
 //! GoCC's protocol on several servers that share their limits over Redis.
 
 use futures_util::future::join_all;
+use paceline_serve::{Server, Tokens};
 use reqwest::Client;
-use tollgate_serve::{Server, Tokens};
 
 use super::rig::{HttpReply, http1};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// Two servers that share one Redis.
 struct Pair {
@@ -25,8 +25,8 @@ impl Pair {
             redis.url()
         );
         let server = async || {
-            let config = tollgate_serve::parse(&text).unwrap();
-            let limiter = tollgate_serve::limiter(&config).unwrap();
+            let config = paceline_serve::parse(&text).unwrap();
+            let limiter = paceline_serve::limiter(&config).unwrap();
             Server::bind(config, limiter, Tokens::default()).await.unwrap()
         };
         Self { servers: [server().await, server().await], client: http1(), _redis: redis }
@@ -44,7 +44,7 @@ impl Pair {
     async fn all_returned(&self, server: usize) {
         let metrics =
             async || HttpReply::of(self.client.get(self.url(server, "/metrics"))).await.body;
-        let known = "\ntollgate_cluster_unacknowledged 0\n";
+        let known = "\npaceline_cluster_unacknowledged 0\n";
         while !metrics().await.contains(known) {}
     }
 

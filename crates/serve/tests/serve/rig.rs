@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use paceline::Limiter;
+use paceline::limiter::ManualClock;
+use paceline_serve::{Server, Tokens};
 use reqwest::{Client, Method};
 use tokio::task::JoinHandle;
-use tollgate::Limiter;
-use tollgate::limiter::ManualClock;
-use tollgate_serve::{Server, Tokens};
 
-pub(crate) use tollgate_testing::http::{HttpReply, http1, http2, raw, until};
+pub(crate) use paceline_testing::http::{HttpReply, http1, http2, raw, until};
 
 /// A server with a manual clock.
 pub(crate) struct Rig {
@@ -27,7 +27,7 @@ impl Rig {
     }
 
     pub(crate) async fn start(config: &str, tokens: Tokens) -> Self {
-        let config = tollgate_serve::parse(config).unwrap();
+        let config = paceline_serve::parse(config).unwrap();
         let clock = ManualClock::new();
         let limiter = config.builder().clock(clock.clone()).build().unwrap();
         let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();

@@ -4,13 +4,13 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline::limiter::DefaultLimits;
+use paceline::quota::{Cost, Quota};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tollgate::limiter::DefaultLimits;
-use tollgate::quota::{Cost, Quota};
 
 use super::rig::{HttpReply, Rig, http1, http2, raw, until};
-use tollgate_testing::wire::{Wire, header};
+use paceline_testing::wire::{Wire, header};
 
 #[tokio::test]
 async fn one_port_serves_http1_and_http2() {

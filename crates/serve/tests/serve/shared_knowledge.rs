@@ -1,9 +1,9 @@
 //! What a server says about usage that a store shared with other servers keeps.
 
+use paceline_serve::{Server, Tokens};
+use paceline_testing::servers::Redis;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use tollgate_serve::{Server, Tokens};
-use tollgate_testing::servers::Redis;
 
 use super::rig::http1;
 
@@ -14,8 +14,8 @@ async fn server(redis: &Redis) -> Server {
          serve: {{listen: '127.0.0.1:0'}}",
         redis.url()
     );
-    let config = tollgate_serve::parse(&text).unwrap();
-    let limiter = tollgate_serve::limiter(&config).unwrap();
+    let config = paceline_serve::parse(&text).unwrap();
+    let limiter = paceline_serve::limiter(&config).unwrap();
     let mut tokens = Tokens::default();
     tokens.admin = Some(ADMIN.to_owned());
     Server::bind(config, limiter, tokens).await.unwrap()

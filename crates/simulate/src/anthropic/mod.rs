@@ -141,7 +141,7 @@ fn message(refusal: &ExceededLimit) -> String {
 }
 
 /// The organization of all requests.
-const ORGANIZATION: &str = "00000000-0000-4000-8000-746f6c6c6761";
+const ORGANIZATION: &str = "00000000-0000-4000-8000-706163656c69";
 
 const UNNAMED: &str =
     "This request would exceed your account's rate limit. Please try again later.";

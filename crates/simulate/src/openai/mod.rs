@@ -132,7 +132,7 @@ fn invalid_type(param: &'static str, expected: &str) -> ApiError {
 }
 
 /// The organization of all requests.
-pub(super) const ORGANIZATION: &str = "org-tollgate";
+pub(super) const ORGANIZATION: &str = "org-paceline";
 
 const RATE_LIMIT: &str = "rate_limit_exceeded";
 const UNNAMED: &str = "Rate limit reached. Please try again later.";

@@ -144,4 +144,4 @@ impl Responder<'_> {
 }
 
 /// The reported backend configuration.
-pub(super) const FINGERPRINT: &str = "fp_tollgate";
+pub(super) const FINGERPRINT: &str = "fp_paceline";

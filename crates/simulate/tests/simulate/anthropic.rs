@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use paceline_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 use serde_json::{Value, json};
-use tollgate_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, events, object, post};
 

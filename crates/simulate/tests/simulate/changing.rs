@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use proptest::prelude::*;
-use tollgate_simulate::{
+use paceline_simulate::{
     Fault, FaultKind, LimitAlgorithm, LimitChange, OtherUse, Provider, Settings, SimulatedReply,
 };
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
+use proptest::prelude::*;
 
 use super::{SECOND, chat, object};
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use paceline_simulate::{ChargeRule, OutputSize, Settings};
 use serde_json::{Value, json};
-use tollgate_simulate::{ChargeRule, OutputSize, Settings};
 
 use super::{chat, post};
 
@@ -149,8 +149,8 @@ impl Errors {
 
 /// Returns OpenAI's recordings with a charge; `None` without a corpus.
 fn recordings() -> Option<Vec<Recording>> {
-    let Some(corpus) = std::env::var_os("TOLLGATE_CORPUS") else {
-        println!("skipped: TOLLGATE_CORPUS is not set");
+    let Some(corpus) = std::env::var_os("PACELINE_CORPUS") else {
+        println!("skipped: PACELINE_CORPUS is not set");
         return None;
     };
     let path = PathBuf::from(corpus).join("openai.har");

@@ -1,7 +1,7 @@
 //! Gemini's format: methods, streams, limits and errors.
 
+use paceline_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 use serde_json::{Value, json};
-use tollgate_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, events, object, post};
 

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_simulate::{OutputSize, Settings, SimulatedServer};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
 
 use super::chat;
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use paceline_simulate::{LimitAlgorithm, LimitKind, Provider, Settings};
 use proptest::prelude::*;
-use tollgate_simulate::{LimitAlgorithm, LimitKind, Provider, Settings};
 
 use super::SECOND;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 24 * 60 * MINUTE;

@@ -13,8 +13,8 @@ mod streams;
 mod structured;
 mod tools;
 
+use paceline_simulate::{Provider, ReplyBody, Settings, SimulatedReply};
 use serde_json::{Value, json};
-use tollgate_simulate::{Provider, ReplyBody, Settings, SimulatedReply};
 
 /// One second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;

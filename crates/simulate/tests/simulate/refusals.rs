@@ -1,7 +1,7 @@
 //! The form of refusals: headers, delays, and names of limits.
 
+use paceline_simulate::{Provider, RetryAfter, Settings, SimulatedReply};
 use serde_json::json;
-use tollgate_simulate::{Provider, RetryAfter, Settings, SimulatedReply};
 
 use super::{SECOND, chat, object};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use paceline_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 use serde_json::json;
-use tollgate_simulate::{Fault, FaultKind, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, chat, object, post};
 
@@ -158,7 +158,7 @@ fn refusal_has_openai_shape() {
     let error = &object(&reply)["error"];
     assert_eq!(
         error["message"],
-        "Rate limit reached for gpt-4o in organization org-tollgate on tokens per min (TPM): \
+        "Rate limit reached for gpt-4o in organization org-paceline on tokens per min (TPM): \
          Limit 10000, Used 8782, Requested 8172. Please try again in 41.724s. \
          Visit https://platform.openai.com/account/rate-limits to learn more."
     );

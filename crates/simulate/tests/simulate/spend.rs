@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use paceline_simulate::{OutputSize, Provider, Settings, SimulatedUsage, SpendLimit};
 use serde_json::json;
-use tollgate_simulate::{OutputSize, Provider, Settings, SimulatedUsage, SpendLimit};
 
 use super::{SECOND, chat, object};
 

@@ -1,7 +1,7 @@
 //! Responses as server-sent events.
 
+use paceline_simulate::Settings;
 use serde_json::{Value, json};
-use tollgate_simulate::Settings;
 
 use super::{chat, events, post};
 

@@ -1,7 +1,7 @@
 //! Structured answers: JSON that the schema of the request allows.
 
+use paceline_simulate::{Settings, SimulatedReply};
 use serde_json::{Value, json};
-use tollgate_simulate::{Settings, SimulatedReply};
 
 use super::{chat, events, object, post};
 

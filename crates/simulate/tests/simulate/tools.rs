@@ -1,7 +1,7 @@
 //! Tool calls that a request forces.
 
+use paceline_simulate::{Provider, Settings, SimulatedReply};
 use serde_json::{Value, json};
-use tollgate_simulate::{Provider, Settings, SimulatedReply};
 
 use super::{chat, events, object, post};
 

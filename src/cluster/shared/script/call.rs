@@ -11,7 +11,7 @@ pub(in crate::cluster::shared) struct Id(pub(in crate::cluster::shared) [u8; 16]
 
 /// Returns the channel on which a process gets the ids of its requests that should ask again.
 pub(in crate::cluster::shared) fn wake_channel(process: u64) -> String {
-    format!("tollgate:wake:{process:016x}")
+    format!("paceline:wake:{process:016x}")
 }
 
 /// One call of the script, on keys of one cluster slot.

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
+use paceline::middleware::{Classified, RateLimitError, RateLimitLayer};
+use paceline::quota::{Algorithm, Cost, Quota, Usd};
 use parking_lot::Mutex;
 use tokio::time::error::Elapsed;
-use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
-use tollgate::quota::{Algorithm, Cost, Quota, Usd};
 use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
 use tower::discover::ServiceList;

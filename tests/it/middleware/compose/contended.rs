@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate::limiter::{Limiter, Priority};
-use tollgate::middleware::RateLimitError;
-use tollgate::quota::{Algorithm, Dimension, Limit, Quota};
+use paceline::limiter::{Limiter, Priority};
+use paceline::middleware::RateLimitError;
+use paceline::quota::{Algorithm, Dimension, Limit, Quota};
 use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
 use tower::discover::ServiceList;

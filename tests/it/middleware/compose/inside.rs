@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use tollgate::middleware::RateLimitError;
-use tollgate::quota::Quota;
+use paceline::middleware::RateLimitError;
+use paceline::quota::Quota;
 use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
 use tower::discover::ServiceList;

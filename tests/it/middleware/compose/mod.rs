@@ -7,8 +7,8 @@ mod pending;
 
 use std::future::{Ready, ready};
 
-use tollgate::Timestamp;
-use tollgate::limiter::Limiter;
+use paceline::Timestamp;
+use paceline::limiter::Limiter;
 use tower::retry::Policy;
 use tower::{BoxError, Service, ServiceExt};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::Limiter;
-use tollgate::quota::Quota;
+use paceline::limiter::Limiter;
+use paceline::quota::Quota;
 use tower::load_shed::LoadShed;
 use tower::{Layer, ServiceExt};
 

@@ -1,9 +1,9 @@
 //! The requests of the properties: of all kinds, with and without what their price needs.
 
 use http::Request;
+use paceline::provider::{ANTHROPIC, OPENAI, Profile};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tollgate::provider::{ANTHROPIC, OPENAI, Profile};
 
 use super::provider::{CONTEXT, MAX_OUTPUT};
 

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use http::Request;
 use http_body_util::BodyExt;
+use paceline::limiter::Limiter;
+use paceline::middleware::{Classified, Classify, Http, RateLimitLayer};
+use paceline::price::{Price, Prices};
+use paceline::provider::{ANTHROPIC, OPENAI, Profile};
+use paceline::quota::{Cost, Quota, Usd};
+use paceline_testing::full::full_or;
 use proptest::prelude::*;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Classified, Classify, Http, RateLimitLayer};
-use tollgate::price::{Price, Prices};
-use tollgate::provider::{ANTHROPIC, OPENAI, Profile};
-use tollgate::quota::{Cost, Quota, Usd};
-use tollgate_testing::full::full_or;
 use tower::{Layer, ServiceExt};
 
 use self::job::{End, Job, Kind, MODELS, jobs};

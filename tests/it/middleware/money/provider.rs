@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
+use paceline::Timestamp;
+use paceline::limiter::{Clock, TokioClock};
 use serde_json::json;
-use tollgate::Timestamp;
-use tollgate::limiter::{Clock, TokioClock};
 
 use super::super::inner::InnerError;
 use super::job::{End, Job, Kind};

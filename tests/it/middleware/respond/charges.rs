@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body;
-use tollgate::middleware::{ActualCost, Ask};
-use tollgate::quota::{Cost, Quota};
+use paceline::middleware::{ActualCost, Ask};
+use paceline::quota::{Cost, Quota};
 use tower::{Layer, ServiceExt};
 
 use super::*;

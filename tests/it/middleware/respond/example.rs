@@ -7,8 +7,8 @@ mod axum_server;
 use std::net::SocketAddr;
 
 use http::HeaderName;
+use paceline::middleware::respond::Scope;
 use tokio::task::JoinSet;
-use tollgate::middleware::respond::Scope;
 
 use super::{field, problem};
 

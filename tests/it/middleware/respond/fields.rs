@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
+use paceline::limiter::{RateLimited, Reduction};
+use paceline::middleware::{Classified, ScopeKey};
+use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 use sfv::{BareItem, List, ListEntry, Parser};
-use tollgate::limiter::{RateLimited, Reduction};
-use tollgate::middleware::{Classified, ScopeKey};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 use tower::Layer;
 
 use super::*;

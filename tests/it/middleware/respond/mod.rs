@@ -13,9 +13,9 @@ mod example;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Request, Response};
 use http_body_util::BodyExt;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::middleware::respond::{Respond, RespondBody, RespondLayer, Scope, Scopes};
+use paceline::limiter::Limiter;
+use paceline::middleware::RateLimitLayer;
+use paceline::middleware::respond::{Respond, RespondBody, RespondLayer, Scope, Scopes};
 use tower::{Layer, Service, ServiceExt};
 
 use super::inner::{Frames, InnerError, Strict};
@@ -57,7 +57,7 @@ async fn send<C>(
     request: Request<String>,
 ) -> Response<RespondBody<Frames>>
 where
-    C: tollgate::middleware::Classify<Request<String>>,
+    C: paceline::middleware::Classify<Request<String>>,
 {
     service.ready().await.unwrap().call(request).await.unwrap()
 }

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::ConnectInfo;
-use tollgate::middleware::respond::{InvalidNetwork, Proxies};
-use tollgate::quota::Quota;
+use paceline::middleware::respond::{InvalidNetwork, Proxies};
+use paceline::quota::Quota;
 use tower::{Layer, ServiceExt};
 
 use super::*;

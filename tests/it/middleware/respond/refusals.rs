@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http_body::Body;
+use paceline::limiter::{RateLimited, UnknownKey};
+use paceline::quota::{Cost, Quota};
 use serde_json::json;
-use tollgate::limiter::{RateLimited, UnknownKey};
-use tollgate::quota::{Cost, Quota};
 use tower::Layer;
 
 use super::*;
@@ -171,7 +171,7 @@ async fn request_waits_up_to_max_wait_of_layer() {
     assert_eq!(problem(&body)["code"], "others_waiting");
     assert_eq!(first.await.unwrap(), 200);
     // A `max_wait` that is set before `respond` is kept.
-    let layer = tollgate::RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(45));
+    let layer = paceline::RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(45));
     assert_eq!(ask(&mut layer.key("k").respond().layer(service_returning(hello))).await.0, 200);
 }
 
@@ -207,7 +207,7 @@ async fn refusal_body_has_exact_size_and_end() {
 #[tokio::test(start_paused = true)]
 async fn readiness_waits_for_inner_service_but_not_for_quota() {
     let limiter = limiter(Quota::new().rpm(1));
-    let layer = tollgate::RateLimitLayer::new(limiter.clone()).key("k").respond();
+    let layer = paceline::RateLimitLayer::new(limiter.clone()).key("k").respond();
     let mut service = layer.max_wait(Duration::from_secs(3_600)).layer(service_returning(hello));
     ask(&mut service).await;
     assert!(crate::middleware::is_ready(&mut service).await);

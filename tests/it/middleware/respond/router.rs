@@ -6,8 +6,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use http::Request;
-use tollgate::middleware::respond::RespondLayer;
-use tollgate::quota::{Cost, Quota};
+use paceline::middleware::respond::RespondLayer;
+use paceline::quota::{Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use super::{limiter, respond};
@@ -45,7 +45,7 @@ async fn classify_closure_replaces_scopes() {
     let limiter = limiter(Quota::new().tpm(10));
     let layer = respond(&limiter).classify(|request: &Request<Body>| {
         let tokens = http_body::Body::size_hint(request.body()).lower();
-        tollgate::middleware::Classified::new("k", Cost::new().tokens(tokens))
+        paceline::middleware::Classified::new("k", Cost::new().tokens(tokens))
     });
     let app = Router::new().route("/", axum::routing::post(async || ())).layer(layer);
     for (body, status) in [("123456789", 200), ("12", 429), ("1", 200)] {

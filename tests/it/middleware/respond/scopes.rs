@@ -2,9 +2,9 @@
 
 use axum::extract::MatchedPath;
 use http::HeaderName;
-use tollgate::Key;
-use tollgate::limiter::Event;
-use tollgate::quota::Quota;
+use paceline::Key;
+use paceline::limiter::Event;
+use paceline::quota::Quota;
 use tower::{Layer, ServiceExt};
 
 use super::*;
@@ -136,4 +136,4 @@ async fn debug_output_and_refusals_show_no_secret() {
     assert!(!shown.contains(SECRET), "{shown}");
 }
 
-use tollgate::middleware::respond::Head;
+use paceline::middleware::respond::Head;

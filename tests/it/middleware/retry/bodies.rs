@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full};
-use tollgate::middleware::{BufferBodyLayer, PeekBody, RateLimitLayer, Replay};
+use paceline::middleware::{BufferBodyLayer, PeekBody, RateLimitLayer, Replay};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::super::inner::{Frames, InnerError, Strict};
@@ -110,7 +110,7 @@ async fn stream_buffered_whole_is_retried_and_longer_one_is_not() {
         let client = ServiceBuilder::new()
             .layer(BufferBodyLayer::new().with_bound(bound))
             .layer(RateLimitLayer::new(limiter).key("gpt-4o").retry(1))
-            .service_fn(move |request: Request<tollgate::middleware::BufferedBody<Stream>>| {
+            .service_fn(move |request: Request<paceline::middleware::BufferedBody<Stream>>| {
                 let mut provider = provider.clone();
                 async move {
                     let body = request.into_body().collect().await.unwrap().to_bytes();

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Request, Response, StatusCode};
+use paceline::limiter::Limiter;
+use paceline::middleware::{Http, RateLimitLayer, Retries, RetryService};
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Quota};
 use parking_lot::Mutex;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Http, RateLimitLayer, Retries, RetryService};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Quota};
 use tower::Layer;
 
 use super::builder;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Ask, Journey, RateLimitLayer};
-use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Quota};
+use paceline::limiter::Limiter;
+use paceline::middleware::{Ask, Journey, RateLimitLayer};
+use paceline::provider::OPENAI;
+use paceline::quota::{Algorithm, Quota};
 use tower::{Service, ServiceExt};
 
 use super::super::{S, available, builder, chat, read, settle_down};

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use http::Extensions;
+use paceline::middleware::{Journey, RateLimitLayer};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tollgate::middleware::{Journey, RateLimitLayer};
 use tower::{Layer, ServiceExt};
 
 use super::super::USAGE;

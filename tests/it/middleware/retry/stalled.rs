@@ -10,10 +10,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
+use paceline::limiter::Limiter;
+use paceline::middleware::{Http, RateLimitLayer, ResponseBody, RetryService};
+use paceline::provider::OPENAI;
 use parking_lot::Mutex;
-use tollgate::limiter::Limiter;
-use tollgate::middleware::{Http, RateLimitLayer, ResponseBody, RetryService};
-use tollgate::provider::OPENAI;
 use tower::{Layer, ServiceExt};
 
 use super::super::inner::{InnerError, Strict};

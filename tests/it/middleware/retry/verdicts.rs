@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use tollgate::middleware::{Http, Journey, RateLimitLayer};
-use tollgate::provider::{ANTHROPIC, BEDROCK, GEMINI, MINIMAX, OLLAMA, OPENAI};
-use tollgate::quota::Quota;
+use paceline::middleware::{Http, Journey, RateLimitLayer};
+use paceline::provider::{ANTHROPIC, BEDROCK, GEMINI, MINIMAX, OLLAMA, OPENAI};
+use paceline::quota::Quota;
 use tower::{Service, ServiceExt};
 
 use super::super::inner::{Frames, InnerError, Strict};
@@ -194,7 +194,7 @@ async fn unsent_request_is_retried_and_possibly_sent_one_is_not() {
     client.oneshot(chat("gpt-4o")).await.unwrap_err();
     assert_eq!(script.call_times(), [0]);
 
-    let inner = super::super::builder().quota("i", tollgate::Quota::new().rpm(1)).build().unwrap();
+    let inner = super::super::builder().quota("i", paceline::Quota::new().rpm(1)).build().unwrap();
     let further_in = RateLimitLayer::new(inner.clone()).key("i").reject();
     let script = Script::new(&limiter, [ok(), ok()]);
     let service: Strict<_, _> = script.service();
@@ -321,7 +321,7 @@ async fn whole_mode_is_kept_when_provider_changes() {
     let broken = answer(200, &[], Frames::from("{").error());
     let script = Script::new(&limiter, [broken, ok()]);
     let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(1);
-    let layer = layer.provider(tollgate::provider::GROQ);
+    let layer = layer.provider(paceline::provider::GROQ);
     script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(script.call_times().len(), 2);
 }

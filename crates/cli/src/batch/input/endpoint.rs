@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::InvalidLineReason;
 use super::shape::Form;
-use tollgate::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
+use paceline::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
 
 /// Returns the path of a line without a `url`.
 pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, InvalidLineReason> {

@@ -19,7 +19,7 @@
 //! that is taken), so that no id is returned twice. The reader keeps a 128-bit hash of each id.
 //!
 //! ```
-//! use tollgate_cli::batch::input::{ParsedLine, Reader};
+//! use paceline_cli::batch::input::{ParsedLine, Reader};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let text = r#"{"model":"gpt-4o-mini","messages":[]}"#;

@@ -13,7 +13,7 @@ pub(super) fn replace(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    let temporary = beside(path, ".tollgate-tmp");
+    let temporary = beside(path, ".paceline-tmp");
     let replaced = filled(path, &temporary, fill)
         .and_then(|()| fs::rename(&temporary, path))
         .and_then(|()| sync_folder(path));

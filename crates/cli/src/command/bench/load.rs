@@ -11,7 +11,7 @@ use super::BenchArgs;
 use super::connection::Connection;
 use super::load_stats::LoadStats;
 use super::request_template::RequestTemplate;
-use tollgate::limiter::{Clock, SystemClock};
+use paceline::limiter::{Clock, SystemClock};
 
 /// The requests to send and their duration.
 pub(super) struct Load {

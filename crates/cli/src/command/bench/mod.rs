@@ -1,4 +1,4 @@
-//! `tollgate bench`: measures a running server.
+//! `paceline bench`: measures a running server.
 //!
 //! A closed loop: each connection sends its next request after the response to the previous one, like
 //! a client that waits for responses. There is no fixed request rate.
@@ -19,11 +19,11 @@ use super::Exit;
 use super::redacted_parser::RedactedParser;
 use super::stdout::Stdout;
 use load::Load;
+use paceline::config::parse_duration;
 use report::BenchReport;
 pub use target::{PathTemplate, Url};
-use tollgate::config::parse_duration;
 
-/// The arguments of `tollgate bench`.
+/// The arguments of `paceline bench`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct BenchArgs {
@@ -103,7 +103,7 @@ pub(super) const ABOUT: &str = "\
 Measure the throughput and latency of a running server.
 
 Each connection sends a request, reads the whole response, and sends the next request (a closed \
-loop). Benchmarking another machine requires --allow-remote. TOLLGATE_TOKEN, if set, is sent with \
+loop). Benchmarking another machine requires --allow-remote. PACELINE_TOKEN, if set, is sent with \
 every request.
 
 Latency is the time from sending a request to the end of its response, over all connections; \
@@ -113,17 +113,17 @@ for CPU time.";
 const EXAMPLES: &str = "\
 Examples:
   64 connections, one key, ten seconds:
-    tollgate serve --port 8080 &
-    tollgate bench http://127.0.0.1:8080
+    paceline serve --port 8080 &
+    paceline bench http://127.0.0.1:8080
 
   A hundred thousand requests over ten thousand keys, HTTP/2:
-    tollgate bench http://127.0.0.1:8080 --requests 100000 --keys 10000 --http2
+    paceline bench http://127.0.0.1:8080 --requests 100000 --keys 10000 --http2
 
   Clients that wait until they are admitted:
-    tollgate bench http://127.0.0.1:8080 --connections 100 --wait
+    paceline bench http://127.0.0.1:8080 --connections 100 --wait
 
   Another path, and a single value of the result:
-    tollgate bench http://127.0.0.1:8080 --path /healthz --method GET --json | jq .latency_ms.p99
+    paceline bench http://127.0.0.1:8080 --path /healthz --method GET --json | jq .latency_ms.p99
 
 JSON:
   one document on one line: {\"url\", \"http\", \"connections\", \"keys\", \"seconds\", \"requests\",

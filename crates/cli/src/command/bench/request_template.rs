@@ -69,7 +69,7 @@ impl RequestTemplate {
 }
 
 /// The environment variable with the client token.
-const TOKEN: &str = "TOLLGATE_TOKEN";
+const TOKEN: &str = "PACELINE_TOKEN";
 
 /// The header with the client token.
-const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-tollgate-token");
+const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-paceline-token");

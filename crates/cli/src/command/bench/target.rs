@@ -47,7 +47,7 @@ impl FromStr for Url {
             (Some("http"), Some(authority), "/", None) if !authority.as_str().contains('@') => {
                 Ok(Self { authority: authority.clone(), port: authority.port_u16().unwrap_or(80) })
             }
-            (Some("https"), ..) => Err("https is not supported; tollgate serves http".to_owned()),
+            (Some("https"), ..) => Err("https is not supported; paceline serves http".to_owned()),
             _ => Err("must be http://HOST:PORT; set a path with --path".to_owned()),
         }
     }

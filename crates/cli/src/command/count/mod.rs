@@ -1,4 +1,4 @@
-//! `tollgate count`: counts the tokens of a text.
+//! `paceline count`: counts the tokens of a text.
 
 mod text;
 mod token_counter;
@@ -13,11 +13,11 @@ use super::stdout::Stdout;
 use super::{CredentialArgs, Exit};
 use crate::batch::target::Base;
 use crate::terminal::notify;
+use paceline::provider::{OPENAI, Profile};
+use paceline::quota::Dimension;
 use token_counter::TokenCounter;
-use tollgate::provider::{OPENAI, Profile};
-use tollgate::quota::Dimension;
 
-/// The arguments of `tollgate count`.
+/// The arguments of `paceline count`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CountArgs {
@@ -168,7 +168,7 @@ pub(super) const ABOUT: &str = if cfg!(feature = "tokenizer") {
 Count the tokens of a text.
 
 Prints a single number. There are three methods: `estimate` assumes four bytes per token, as \
-tollgate does when it has no better count; `tokenizer` counts exactly, for OpenAI models whose \
+paceline does when it has no better count; `tokenizer` counts exactly, for OpenAI models whose \
 vocabulary is built in; `provider` asks the provider's endpoint for token counts, which needs an \
 API key. The first two count only the text. The provider counts a prompt with the text as its \
 only message, so its number includes the few tokens around a message. Without --by, standard \
@@ -180,11 +180,11 @@ Text from standard input must be UTF-8, at most 64 MiB."
 Count the tokens of a text.
 
 Prints a single number. There are two methods: `estimate` assumes four bytes per token, as \
-tollgate does when it has no better count; `provider` asks the provider's endpoint for token \
+paceline does when it has no better count; `provider` asks the provider's endpoint for token \
 counts, which needs an API key. The estimate counts only the text. The provider counts a prompt \
 with the text as its only message, so its number includes the few tokens around a message. \
 Without --by, standard error shows which method was used. Exact counts without a request need a \
-tollgate built with the feature `tokenizer`.
+paceline built with the feature `tokenizer`.
 
 Text from standard input must be UTF-8, at most 64 MiB."
 };
@@ -192,16 +192,16 @@ Text from standard input must be UTF-8, at most 64 MiB."
 const EXAMPLES: &str = "\
 Examples:
   Count a text:
-    tollgate count gpt-4o 'Why is the sky blue?'
+    paceline count gpt-4o 'Why is the sky blue?'
 
   Count a file:
-    tollgate count gpt-4o < prompt.txt
+    paceline count gpt-4o < prompt.txt
 
   Ask Anthropic:
-    ANTHROPIC_API_KEY=... tollgate count claude-sonnet-4-5 --by provider < prompt.txt
+    ANTHROPIC_API_KEY=... paceline count claude-sonnet-4-5 --by provider < prompt.txt
 
   Use the count in a script:
-    tollgate count gpt-4o --json 'Hi' | jq .tokens
+    paceline count gpt-4o --json 'Hi' | jq .tokens
 
 JSON:
   one document: {\"model\": .., \"tokens\": .., \"by\": \"estimate|tokenizer|provider\", \"bytes\": ..}

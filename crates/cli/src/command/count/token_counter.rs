@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::CountArgs;
 use crate::batch::target::Base;
 use crate::batch::{Secrets, http_client};
-use tollgate::ErrorChain;
-use tollgate::middleware::count_tokens;
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile, count_tokens as question};
+use paceline::ErrorChain;
+use paceline::middleware::count_tokens;
+use paceline::provider::{ANTHROPIC, GEMINI, OPENAI, Profile, count_tokens as question};
 
 /// A client for a provider's token-counting endpoint.
 pub(super) struct TokenCounter {

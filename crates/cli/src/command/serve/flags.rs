@@ -1,8 +1,8 @@
 use clap::{Args, ValueHint};
 
-/// The options of `tollgate serve` besides `--config`. The configuration checks their values.
+/// The options of `paceline serve` besides `--config`. The configuration checks their values.
 ///
-/// Each has an environment variable, such as `TOLLGATE_MAX_REQUESTS` for `--max-requests`.
+/// Each has an environment variable, such as `PACELINE_MAX_REQUESTS` for `--max-requests`.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Flags {
     /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:8080]
@@ -148,9 +148,9 @@ impl<'a> Flag<'a> {
         if let Some(given) = self.given {
             return Some(to_value(format!("--{}", self.name), given));
         }
-        let name = format!("TOLLGATE_{}", self.name.replace('-', "_").to_uppercase());
-        // Scripts and Compose files unset a variable by leaving it empty. Kubernetes sets TOLLGATE_PORT
-        // to the address of a service named `tollgate`.
+        let name = format!("PACELINE_{}", self.name.replace('-', "_").to_uppercase());
+        // Scripts and Compose files unset a variable by leaving it empty. Kubernetes sets PACELINE_PORT
+        // to the address of a service named `paceline`.
         let value = variable(&name)
             .filter(|value| !value.trim().is_empty() && !value.starts_with("tcp://"))?;
         Some(to_value(name, &value))

@@ -7,7 +7,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::log_queue::LogQueue;
 use crate::terminal::printable_lines;
-use tollgate_serve::{Log, LogFormat, LogLevel};
+use paceline_serve::{Log, LogFormat, LogLevel};
 
 /// The log, which is written for a short time longer when this is dropped.
 pub(super) struct LogWriter(LogQueue);
@@ -15,7 +15,7 @@ pub(super) struct LogWriter(LogQueue);
 impl LogWriter {
     /// Writes a notice without the format of the log.
     pub(super) fn notify(&self, text: &str) {
-        self.0.push(format!("tollgate: {}\n", printable_lines(text)).as_bytes());
+        self.0.push(format!("paceline: {}\n", printable_lines(text)).as_bytes());
     }
 }
 
@@ -28,7 +28,7 @@ impl Drop for LogWriter {
 /// Starts logging to standard error, which never blocks the server: panics are logged, too, since their
 /// default report would wait until standard error is read. Dependencies log only warnings, since their connection logs
 /// contain headers. The limiter's events contain keys and are not logged; the status page and the metrics show them to
-/// authorized users. Long waits (`tollgate::waits`) and refusals that stop a key (`tollgate::refusals`) are logged with the
+/// authorized users. Long waits (`paceline::waits`) and refusals that stop a key (`paceline::refusals`) are logged with the
 /// name of its quota.
 ///
 /// # Errors
@@ -43,10 +43,10 @@ pub(super) fn start(log: Log) -> io::Result<LogWriter> {
     let others = level.min(LevelFilter::WARN);
     let filter = Targets::new()
         .with_default(others)
-        .with_target("tollgate", level)
-        .with_target("tollgate::limiter", LevelFilter::OFF)
+        .with_target("paceline", level)
+        .with_target("paceline::limiter", LevelFilter::OFF)
         // The spans of requests have the key too.
-        .with_target("tollgate::request", LevelFilter::OFF);
+        .with_target("paceline::request", LevelFilter::OFF);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let queue = LogQueue::start(unlocked_stderr()?, report_dropped)?;
     let lines = tracing_subscriber::fmt::layer().with_writer(queue.clone()).with_ansi(colours);

@@ -44,7 +44,7 @@ impl LogQueue {
     ) -> io::Result<Self> {
         let queue = Self(Arc::default());
         let shared = Arc::clone(&queue.0);
-        let thread = thread::Builder::new().name("tollgate-log".to_owned());
+        let thread = thread::Builder::new().name("paceline-log".to_owned());
         thread.spawn(move || shared.write_to(output, report))?;
         Ok(queue)
     }

@@ -1,4 +1,4 @@
-//! `tollgate serve`: its arguments, which override the configuration, and its run.
+//! `paceline serve`: its arguments, which override the configuration, and its run.
 
 mod flags;
 mod log;
@@ -12,12 +12,12 @@ use clap::Args;
 use super::run::text;
 use super::state_args::ConfigArgs;
 use flags::{FlagValue, Flags};
-use tollgate::config::{self, LoadOptions, Loaded, Override};
-use tollgate_serve::Serve;
+use paceline::config::{self, LoadOptions, Loaded, Override};
+use paceline_serve::Serve;
 
 pub(super) use run::serve;
 
-/// The arguments of `tollgate serve`. Arguments of GoCC have their meaning there. Each argument
+/// The arguments of `paceline serve`. Arguments of GoCC have their meaning there. Each argument
 /// overrides a value below `serve` in the configuration.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -51,7 +51,7 @@ impl ServeArgs {
         }
         let mut options = options;
         if let Some(FlagValue { value, .. }) = self.flags.config_file().resolve(variable) {
-            options = tollgate_serve::with_keys_file(options, value);
+            options = paceline_serve::with_keys_file(options, value);
         }
         for (flag, path) in self.flags.settings() {
             if let Some(FlagValue { origin, value }) = flag.resolve(variable) {
@@ -96,15 +96,15 @@ Run the rate-limit server and LLM proxy.
 limits, POST /rate/KEY the same with the API of GoCC (github.com/kivra/gocc), and / a live status \
 page. Options override the `serve` \
 section of the configuration. Each option can also be set as an environment variable \
-TOLLGATE_<NAME>: TOLLGATE_MAX_REQUESTS=10 is the same as --max-requests 10.
+PACELINE_<NAME>: PACELINE_MAX_REQUESTS=10 is the same as --max-requests 10.
 
 A request that its limits don't admit waits for up to 4 minutes, or for `waiting.max_wait` of the \
 configuration (`unlimited` for no bound). A quota can bound the waits for its own limits with \
 `max_wait`, or refuse with `mode: reject`; `serve.mode: reject` refuses all.
 
-Tokens are read only from the environment: clients authenticate with TOLLGATE_TOKEN, \
-administrators with TOLLGATE_ADMIN_TOKEN. Listening on an address that is not \
-loopback requires TOLLGATE_TOKEN or --allow-anonymous.
+Tokens are read only from the environment: clients authenticate with PACELINE_TOKEN, \
+administrators with PACELINE_ADMIN_TOKEN. Listening on an address that is not \
+loopback requires PACELINE_TOKEN or --allow-anonymous.
 
 SIGHUP reloads the configuration; an invalid file is logged and ignored. The first SIGTERM or \
 SIGINT (Ctrl-C) lets responses in progress finish, the second cuts them off; in both cases the \
@@ -113,17 +113,17 @@ state is saved. A third signal ends the server immediately. Other signals are ig
 const EXAMPLES: &str = "\
 Examples:
   Proxy to the upstream `openai` in the configuration, within its limits:
-    tollgate serve --config tollgate.yaml &
+    paceline serve --config paceline.yaml &
     curl http://127.0.0.1:8080/openai/v1/chat/completions \\
       -H \"Authorization: Bearer $OPENAI_API_KEY\" \\
       -d '{\"model\": \"gpt-4o\", \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}'
 
   Limit every key to 10 requests per second, and wait for admission:
-    tollgate serve --max-requests 10 --window-millis 1000 &
+    paceline serve --max-requests 10 --window-millis 1000 &
     curl -X POST 'http://127.0.0.1:8080/rate/user-1?canWait=true'
 
   Serve a configuration on a free port:
-    tollgate serve --config tollgate.yaml --port 0
+    paceline serve --config paceline.yaml --port 0
 
 Exit codes:
   0    stopped by Ctrl-C or a kill, with all requests answered

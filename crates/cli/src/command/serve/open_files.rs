@@ -1,5 +1,5 @@
-use tollgate::config::Loaded;
-use tollgate_serve::Serve;
+use paceline::config::Loaded;
+use paceline_serve::Serve;
 
 /// Raises the limit on open files to the needs of the server; logs a warning if the system doesn't
 /// allow it, and the configuration sets the number of connections. Few servers need the default number.

@@ -8,8 +8,8 @@ use super::super::{Exit, account_limits};
 use super::log::LogWriter;
 use super::signals::{Signal, Signals};
 use super::{ServeArgs, log, open_files};
-use tollgate::config::{Loaded, ReloadOutcome};
-use tollgate_serve::{Serve, Server, Tokens};
+use paceline::config::{Loaded, ReloadOutcome};
+use paceline_serve::{Serve, Server, Tokens};
 
 /// Serves until a signal stops the server.
 ///
@@ -24,7 +24,7 @@ pub(in crate::command) async fn serve(
     let settings = Serve::of(&loaded.config).map_err(text)?;
     let log = log::start(settings.log).map_err(text)?;
     open_files::raise_limit(&loaded, settings);
-    let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
+    let limiter = paceline_serve::limiter(&loaded.config).map_err(text)?;
     account_limits::follow(&loaded.config, &limiter)?;
     let tokens = Tokens::from_environment().map_err(text)?;
     let server = Server::bind(loaded.config.clone(), limiter, tokens).await.map_err(text)?;
@@ -108,5 +108,5 @@ async fn shut_down(server: Server, signals: &mut Signals, log: &LogWriter) -> Ex
 
 /// Said once, since the built-in quotas may be far from those of the account.
 const BUILT_IN: &str = "no quotas are configured: the built-in quotas of the lowest paid tier apply until \
-                        response headers or refusals show other limits; `tollgate config providers` \
+                        response headers or refusals show other limits; `paceline config providers` \
                         lists them";

@@ -2,10 +2,10 @@ use clap::Parser;
 
 use super::*;
 use crate::command::{Cli, Command};
-use tollgate_serve::{LogFormat, LogLevel};
+use paceline_serve::{LogFormat, LogLevel};
 
 fn arguments(given: &[&str]) -> ServeArgs {
-    match Cli::try_parse_from([&["tollgate", "serve"], given].concat()) {
+    match Cli::try_parse_from([&["paceline", "serve"], given].concat()) {
         Ok(Cli { command: Command::Serve(args) }) => *args,
         other => panic!("{other:?}"),
     }
@@ -15,7 +15,7 @@ fn loaded(given: &[&str], variables: &[(&str, &str)]) -> Result<Serve, String> {
     let found = |name: &str| {
         variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    let options = LoadOptions::new().with_sections(tollgate_serve::sections());
+    let options = LoadOptions::new().with_sections(paceline_serve::sections());
     let loaded = arguments(given).load_from(options, &found)?;
     Ok(Serve::of(&loaded.config).unwrap().clone())
 }
@@ -52,11 +52,11 @@ fn gocc_flags_set_configuration_values() {
 #[test]
 fn environment_variable_applies_without_flag() {
     let variables = [
-        ("TOLLGATE_MAX_REQUESTS", "3"),
-        ("TOLLGATE_WINDOW_MILLIS", ""),
-        ("TOLLGATE_REQUESTS_CAN_SET_RATE", "TRUE"),
-        // Set by Kubernetes for a service named `tollgate`.
-        ("TOLLGATE_PORT", "tcp://10.0.0.1:8080"),
+        ("PACELINE_MAX_REQUESTS", "3"),
+        ("PACELINE_WINDOW_MILLIS", ""),
+        ("PACELINE_REQUESTS_CAN_SET_RATE", "TRUE"),
+        // Set by Kubernetes for a service named `paceline`.
+        ("PACELINE_PORT", "tcp://10.0.0.1:8080"),
     ];
     let serve = loaded(&["--requests-can-set-rate=f"], &variables).unwrap();
     assert_eq!((serve.max_requests, serve.window.as_millis()), (3, 1000));
@@ -69,7 +69,7 @@ fn ipv6_address_is_accepted_unquoted() {
     for (given, variables) in [
         (&["--listen", "[::1]:9090"][..], &[][..]),
         (&["--listen=[::1]:8080", "--port=9090"], &[]),
-        (&[], &[("TOLLGATE_LISTEN", "[::1]:9090")]),
+        (&[], &[("PACELINE_LISTEN", "[::1]:9090")]),
     ] {
         let serve = loaded(given, variables).unwrap();
         assert_eq!(serve.listen.to_string(), "[::1]:9090", "{given:?}");
@@ -85,7 +85,7 @@ fn invalid_value_error_names_flag_or_variable() {
         (&["--max-requests=0"], &[], "--max-requests: serve.max_requests: "),
         (&["--port=70000"], &[], "--port: serve.listen: "),
         (&["--log-level=loud"], &[], "--log-level: serve.log.level: "),
-        (&[], &[("TOLLGATE_MAX_REQUESTS", "many")], "TOLLGATE_MAX_REQUESTS: serve.max_requests: "),
+        (&[], &[("PACELINE_MAX_REQUESTS", "many")], "PACELINE_MAX_REQUESTS: serve.max_requests: "),
         (&["-i", "http://a:8080"], &[], "--instance-urls: instances don't forward requests"),
     ] {
         let error = loaded(given, variables).unwrap_err();

@@ -4,11 +4,11 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::terminal::rfc3339;
-use tollgate::Timestamp;
-use tollgate::limiter::{
+use paceline::Timestamp;
+use paceline::limiter::{
     BucketSnapshot, KeySnapshot, KeyStats, LearnedLimit, LimitStats, RefusalKind, Utilization,
 };
-use tollgate::quota::{Dimension, Window};
+use paceline::quota::{Dimension, Window};
 
 /// The usage of a key. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -194,7 +194,7 @@ fn wait_seconds<S: Serializer>(wait: &Option<Duration>, serializer: S) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::engine::Saved;
+    use paceline::engine::Saved;
 
     #[test]
     fn key_without_quota_shows_usage_within_window() {

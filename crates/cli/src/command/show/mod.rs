@@ -1,4 +1,4 @@
-//! `tollgate show`: shows the usage of each limit.
+//! `paceline show`: shows the usage of each limit.
 
 mod bar;
 pub(super) mod key_usage;
@@ -21,7 +21,7 @@ use key_usage::{KeyUsage, Rfc3339};
 use screen::Screen;
 use table::KeyTable;
 
-/// The arguments of `tollgate show`.
+/// The arguments of `paceline show`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ShowArgs {
@@ -170,7 +170,7 @@ A line `learned` shows a rate that a program has measured by the provider's answ
 of the quota, the number of measurements and their age. A line `5h window 92 % used` shows the \
 used part of a window of a subscription, as the provider has last stated it. The longest time that \
 requests wait for a key stands behind its name, if its quota (`max_wait`, `mode: reject`) or \
-`waiting.max_wait` bounds it; `tollgate serve` has a bound of 4 minutes of its own. \
+`waiting.max_wait` bounds it; `paceline serve` has a bound of 4 minutes of its own. \
 Limits come from the configuration; without one, from the program that wrote the state. Keys \
 named in the configuration are listed even if never used, and so is a KEY that matches a glob or \
 regular expression, with the name of that quota.
@@ -184,16 +184,16 @@ write (`store.flush`) may be missing.";
 const EXAMPLES: &str = "\
 Examples:
   Show all keys:
-    tollgate show
+    paceline show
 
   Show some keys, updated every second:
-    tollgate show gpt-4o 'claude-*' --watch
+    paceline show gpt-4o 'claude-*' --watch
 
   Show the state of a project:
-    tollgate show --config tollgate.yaml --store state.db
+    paceline show --config paceline.yaml --store state.db
 
   Print the tokens available in this minute:
-    tollgate show gpt-4o --json | jq '.keys[0].limits[] | select(.dimension == \"tokens\").available'
+    paceline show gpt-4o --json | jq '.keys[0].limits[] | select(.dimension == \"tokens\").available'
 
 JSON:
   {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"cooling_kind\", \"limits\":
@@ -201,12 +201,12 @@ JSON:
   [{\"dimension\", \"amount\", \"configured\", \"measured_at\", \"events\", \"source\"}], \"utilization\":
   [{\"window\", \"used\", \"resets_at\", \"observed_at\", \"held_to\"}], \"max_wait_s\", \"as_of\"}],
   \"missing\", \"outage\"}
-  `cooling_kind` is the kind of the refusal behind the pause, as in `tollgate explain --json`, null if it is unknown.
+  `cooling_kind` is the kind of the refusal behind the pause, as in `paceline explain --json`, null if it is unknown.
   `max_wait_s` is the longest time that a request waits for the key: 0 with `mode: reject`, null without a bound.
   `as_of` is the time of the usage of shared limits, `outage` why their store doesn't answer any more.
   Times are RFC 3339, amounts are integers; learned amounts are per second. One document on one line; with --watch one per second.
 
-Files and environment: see tollgate --help. NO_COLOR disables colors; output to a file or pipe has
+Files and environment: see paceline --help. NO_COLOR disables colors; output to a file or pipe has
 none, and at most 80 columns.
 
 Exit codes:

@@ -6,8 +6,8 @@ use console::{Style, measure_text_width, truncate_str};
 use super::bar::Bar;
 use super::key_usage::{KeyUsage, LearnedUsage, LimitUsage, WindowUsage};
 use crate::terminal::{HumanDuration, amount, plain_table, printable};
-use tollgate::Timestamp;
-use tollgate::quota::Window;
+use paceline::Timestamp;
+use paceline::quota::Window;
 
 /// A table of keys and their limits with a maximum width.
 pub(in crate::command) struct KeyTable<'a> {
@@ -244,8 +244,8 @@ mod tests {
 
     use super::super::key_usage::Rfc3339;
     use super::*;
-    use tollgate::limiter::{LearnedLimit, RefusalKind};
-    use tollgate::quota::Dimension;
+    use paceline::limiter::{LearnedLimit, RefusalKind};
+    use paceline::quota::Dimension;
 
     const NOW: Timestamp = Timestamp::from_unix_secs(1_000);
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tollgate::quota::Usd;
-use tollgate_simulate::{Fault, LimitChange, OtherUse, RetryAfter};
+use paceline::quota::Usd;
+use paceline_simulate::{Fault, LimitChange, OtherUse, RetryAfter};
 
 use super::LimitArgs;
 use super::batch::above_zero;
@@ -19,7 +19,7 @@ pub use latency::{InvalidLatency, Latency};
 pub(super) use run::{limit_settings, simulate};
 pub use schedule::Storm;
 
-/// The arguments of `tollgate simulate`.
+/// The arguments of `paceline simulate`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct SimulateArgs {
@@ -182,18 +182,18 @@ Nothing is stored, and any API key is accepted.";
 
 const EXAMPLES: &str = "\
 Example:
-  tollgate simulate --rpm 500 --tpm 30000 &
-  OPENAI_API_KEY=any tollgate batch examples/requests.jsonl -o out.jsonl \\
+  paceline simulate --rpm 500 --tpm 30000 &
+  OPENAI_API_KEY=any paceline batch examples/requests.jsonl -o out.jsonl \\
     --base-url http://127.0.0.1:8089 --provider openai --rpm 500 --tpm 30000
 
   A Gemini project that may spend $10 in any ten minutes:
-    tollgate simulate --charge usd --usd 10
+    paceline simulate --charge usd --usd 10
 
   A shared pool that refuses one request in ten, whoever sends it:
-    tollgate simulate --refuse rate,0.1
+    paceline simulate --refuse rate,0.1
 
   A limit of 1,200 RPM that is enforced per second, without headers, and falls to a quarter:
-    tollgate simulate --rpm 1200 --burst 1s --headers none --change 150s=x0.25
+    paceline simulate --rpm 1200 --burst 1s --headers none --change 150s=x0.25
 
 Exit codes:
   0    interrupted by Ctrl-C or a kill; the counters are printed as JSON

@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{LineWriter, Write};
 
-use tollgate_simulate::{ChargeRule, Fault, FaultKind, Settings, SimulatedServer};
+use paceline_simulate::{ChargeRule, Fault, FaultKind, Settings, SimulatedServer};
 
 use super::spend::spend_limit;
 use super::{ChargeRuleName, HeadersForm, RefusalForm, SimulateArgs, Storm};

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use tollgate::config::parse_duration;
-use tollgate_simulate::{Fault, FaultKind, LimitChange, OtherUse};
+use paceline::config::parse_duration;
+use paceline_simulate::{Fault, FaultKind, LimitChange, OtherUse};
 
 use crate::command::batch::above_zero;
 

@@ -1,9 +1,9 @@
 use std::path::Path;
 
-use tollgate::price::Prices;
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI};
-use tollgate::quota::{Usage, Usd};
-use tollgate_simulate::{SimulatedUsage, SpendLimit};
+use paceline::price::Prices;
+use paceline::provider::{ANTHROPIC, GEMINI, OPENAI};
+use paceline::quota::{Usage, Usd};
+use paceline_simulate::{SimulatedUsage, SpendLimit};
 
 /// Returns a limit on spending at the built-in prices, or at those of a file in LiteLLM's format.
 pub(super) fn spend_limit(limit: Usd, prices: Option<&Path>) -> Result<SpendLimit, String> {

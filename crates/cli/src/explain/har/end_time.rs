@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use tollgate::Timestamp;
+use paceline::Timestamp;
 
 /// Returns the end time: `startedDateTime` (ISO 8601, or an HTTP date) plus `time` in milliseconds.
 pub(super) fn ended(started: &str, millis: f64) -> Option<Timestamp> {

@@ -8,7 +8,7 @@ use super::body::Payload;
 use super::end_time;
 use super::headers::NameValueList;
 use super::lenient::{Text, lenient};
-use tollgate::Timestamp;
+use paceline::Timestamp;
 
 /// A recorded exchange.
 #[derive(Debug, Clone, Default)]

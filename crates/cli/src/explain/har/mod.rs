@@ -10,8 +10,8 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use tollgate::Timestamp;
-//! use tollgate_cli::explain::har;
+//! use paceline::Timestamp;
+//! use paceline_cli::explain::har;
 //!
 //! let file = r#"{"log": {"entries": [{"startedDateTime": "2025-06-01T12:00:00.250Z", "time": 750,
 //!     "request": {"method": "GET", "url": "https://h/v1/models", "headers": []},

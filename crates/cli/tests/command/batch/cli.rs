@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-use tollgate::provider::COMPATIBLE;
-use tollgate::quota::Algorithm;
-use tollgate_cli::batch::OnChange;
-use tollgate_cli::command::{
+use paceline::provider::COMPATIBLE;
+use paceline::quota::Algorithm;
+use paceline_cli::batch::OnChange;
+use paceline_cli::command::{
     AlgorithmName, BatchArgs, ChargeRuleName, Cli, Command, Exit, Latency, SimulateArgs,
 };
 
@@ -14,21 +14,21 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 }
 
 fn batch(rest: &str) -> BatchArgs {
-    match parse(&format!("tollgate batch in.jsonl -o out.jsonl {rest}")) {
+    match parse(&format!("paceline batch in.jsonl -o out.jsonl {rest}")) {
         Ok(Cli { command: Command::Batch(args) }) => *args,
         other => panic!("{other:?}"),
     }
 }
 
 fn simulate(rest: &str) -> SimulateArgs {
-    match parse(&format!("tollgate simulate {rest}")) {
+    match parse(&format!("paceline simulate {rest}")) {
         Ok(Cli { command: Command::Simulate(args) }) => *args,
         other => panic!("{other:?}"),
     }
 }
 
 fn refused(rest: &str) -> clap::Error {
-    parse(&format!("tollgate {rest}")).expect_err(rest)
+    parse(&format!("paceline {rest}")).expect_err(rest)
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn header_values_are_parsed_and_hidden() {
 
 #[test]
 fn file_used_twice_is_error_except_output_and_errors() {
-    let check = |line: &str| match parse(&format!("tollgate batch {line}")) {
+    let check = |line: &str| match parse(&format!("paceline batch {line}")) {
         Ok(Cli { command: Command::Batch(args) }) => args.check_files(),
         other => panic!("{other:?}"),
     };

@@ -4,7 +4,7 @@ pub(crate) mod har_to_batch;
 
 use std::path::Path;
 
-use tollgate_cli::batch::input::{ParsedLine, Reader};
+use paceline_cli::batch::input::{ParsedLine, Reader};
 
 use self::har_to_batch::convert;
 
@@ -25,8 +25,8 @@ fn json_posts_become_lines_and_others_are_counted() {
 
 #[test]
 fn recorded_traffic_becomes_valid_lines() {
-    let Ok(corpus) = std::env::var("TOLLGATE_CORPUS") else {
-        eprintln!("skipped: TOLLGATE_CORPUS is not set");
+    let Ok(corpus) = std::env::var("PACELINE_CORPUS") else {
+        eprintln!("skipped: PACELINE_CORPUS is not set");
         return;
     };
     let path = Path::new(&corpus).join("openai.har");

@@ -1,7 +1,7 @@
-use tollgate_cli::batch::input::{
+use paceline_cli::batch::input::{
     InputLine, InvalidLine, InvalidLineReason, ParsedLine, Reader, count,
 };
-use tollgate_cli::batch::outcome::{Failure, Outcome};
+use paceline_cli::batch::outcome::{Failure, Outcome};
 
 const ENDPOINT: &str = "/v1/chat/completions";
 

@@ -1,4 +1,4 @@
-//! `tollgate batch`: its arguments, its files, and complete runs over HTTP.
+//! `paceline batch`: its arguments, its files, and complete runs over HTTP.
 
 mod cli;
 mod har;

@@ -1,12 +1,12 @@
 use std::fs;
 use std::path::Path;
 
+use paceline_cli::batch::RequestHash;
+use paceline_cli::batch::input::{ParsedLine, Reader};
+use paceline_cli::batch::outcome::{BatchResponse, Failure, Outcome};
+use paceline_cli::batch::output::{Output, OutputError};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir, tempdir_in};
-use tollgate_cli::batch::RequestHash;
-use tollgate_cli::batch::input::{ParsedLine, Reader};
-use tollgate_cli::batch::outcome::{BatchResponse, Failure, Outcome};
-use tollgate_cli::batch::output::{Output, OutputError};
 
 pub(super) fn ok(id: &str) -> Outcome {
     Outcome::succeeded(id, BatchResponse::new(200, r#"{"usage":{"total_tokens":3}}"#))

@@ -2,15 +2,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use tollgate_cli::batch::RequestHash;
-use tollgate_cli::batch::ids::{Id, Ids};
-use tollgate_cli::batch::input::{ParsedLine, Reader};
-use tollgate_cli::batch::outcome::{BatchResponse, Failure, Outcome};
-use tollgate_cli::batch::output::{EarlierResults, LineStatus, Output};
+use paceline_cli::batch::RequestHash;
+use paceline_cli::batch::ids::{Id, Ids};
+use paceline_cli::batch::input::{ParsedLine, Reader};
+use paceline_cli::batch::outcome::{BatchResponse, Failure, Outcome};
+use paceline_cli::batch::output::{EarlierResults, LineStatus, Output};
 
 use super::output::{folder, ids, ok, refused, retryable, run, values};
 #[cfg(target_os = "linux")]
-use tollgate_testing::process::{test_command, with_full_disk};
+use paceline_testing::process::{test_command, with_full_disk};
 
 const INPUT: &str = r#"{"custom_id":"a","body":{}}
 {"custom_id":"b \"é\\n\"","body":{}}
@@ -262,7 +262,7 @@ fn rewrite_keeps_permissions_and_removes_temporary_file() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
         .expect("the permissions are changed");
     // The temporary file of an interrupted rewrite.
-    fs::write(folder.path().join("out.tollgate-tmp"), "half").expect("the write succeeds");
+    fs::write(folder.path().join("out.paceline-tmp"), "half").expect("the write succeeds");
     let (_output, done) = Output::open(&path, None).expect("the file opens");
     assert_eq!((done.again(), ids(&path)), (1, vec!["a".to_owned()]));
     assert_eq!(fs::metadata(&path).expect("the file exists").permissions().mode() & 0o777, 0o600);
@@ -278,12 +278,12 @@ fn rewrite_keeps_permissions_and_removes_temporary_file() {
 #[test]
 fn partial_write_on_full_disk_is_truncated() {
     const NAME: &str = "partial_write_on_full_disk_is_truncated";
-    if let Some(path) = std::env::var_os("TOLLGATE_TEST_FULL") {
+    if let Some(path) = std::env::var_os("PACELINE_TEST_FULL") {
         return write_until_full(Path::new(&path));
     }
     let folder = folder();
     let path = folder.path().join("out");
-    let command = test_command(module_path!(), NAME, "TOLLGATE_TEST_FULL", &path);
+    let command = test_command(module_path!(), NAME, "PACELINE_TEST_FULL", &path);
     let child = with_full_disk(&command).output().expect("a shell");
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
     let found = ids(&path);

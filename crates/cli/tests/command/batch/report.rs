@@ -1,4 +1,4 @@
-use tollgate_cli::batch::report::{FailureCount, FailureExample, LearnedReport, Report};
+use paceline_cli::batch::report::{FailureCount, FailureExample, LearnedReport, Report};
 
 fn report() -> Report {
     Report {

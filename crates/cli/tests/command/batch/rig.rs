@@ -7,13 +7,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use http::HeaderMap;
+use paceline::provider::COMPATIBLE;
+use paceline::quota::Quota;
+use paceline_cli::batch::{Halt, Job, Resume, RunResult, Stop};
+use paceline_simulate::{Settings, SimulatedServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-use tollgate::provider::COMPATIBLE;
-use tollgate::quota::Quota;
-use tollgate_cli::batch::{Halt, Job, Resume, RunResult, Stop};
-use tollgate_simulate::{Settings, SimulatedServer};
 
 pub(crate) use crate::cli::rig::CommandOutput;
 
@@ -58,9 +58,9 @@ impl Folder {
         }
     }
 
-    /// Returns the command `tollgate batch in.jsonl -o out.jsonl` with more arguments.
+    /// Returns the command `paceline batch in.jsonl -o out.jsonl` with more arguments.
     pub(crate) fn batch(&self, rest: &str) -> Command {
-        let mut command = tollgate();
+        let mut command = paceline();
         command.current_dir(self.0.path()).env("OPENAI_API_KEY", KEY);
         command.args(["batch", "in.jsonl", "-o", "out.jsonl"]).args(rest.split_whitespace());
         command
@@ -110,10 +110,10 @@ impl Folder {
 }
 
 /// Returns the command with an empty stdin; the process is killed on drop.
-pub(crate) fn tollgate() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+pub(crate) fn paceline() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
     // Ignores the developer's configuration.
-    command.env("XDG_CONFIG_HOME", "/nowhere").env_remove("TOLLGATE_CONFIG");
+    command.env("XDG_CONFIG_HOME", "/nowhere").env_remove("PACELINE_CONFIG");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }

@@ -171,7 +171,7 @@ async fn output_without_hashes_is_resumed_with_one_warning() {
 /// Runs the command with this input on a pipe.
 #[cfg(unix)]
 async fn piped(folder: &Folder, rest: &str, lines: &[String]) -> super::rig::CommandOutput {
-    let mut command = super::rig::tollgate();
+    let mut command = super::rig::paceline();
     command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
     command.args(["batch", "/dev/stdin", "-o", "out.jsonl"]).args(rest.split_whitespace());
     let mut child = command.spawn().expect("the command starts");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::rig::{Folder, chat, ended, line, lines, output_of, signal, squeezed, tollgate};
+use super::rig::{Folder, chat, ended, line, lines, output_of, paceline, signal, squeezed};
 use super::scripted::{Reply, Scripted};
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn simulated_provider_needs_no_key_and_no_network() {
 
 #[tokio::test]
 async fn simulated_provider_prints_counters_when_interrupted() {
-    let mut command = tollgate();
+    let mut command = paceline();
     command.args(["simulate", "--listen", "127.0.0.1:0", "--latency-ms", "1..5", "--rpm", "500"]);
     let mut server = command.spawn().expect("the command starts");
     let mut stdout = BufReader::new(server.stdout.take().expect("a pipe"));

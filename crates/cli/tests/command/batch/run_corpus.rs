@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
-use tollgate::provider::OPENAI;
-use tollgate::quota::Quota;
-use tollgate_cli::batch::Job;
-use tollgate_simulate::Settings;
+use paceline::provider::OPENAI;
+use paceline::quota::Quota;
+use paceline_cli::batch::Job;
+use paceline_simulate::Settings;
 
 use super::har::har_to_batch::convert;
 use super::rig::{Folder, run, simulated};
 
 #[tokio::test]
 async fn recorded_request_succeeds_or_fails_with_reason() {
-    let Ok(corpus) = std::env::var("TOLLGATE_CORPUS") else {
-        eprintln!("skipped: TOLLGATE_CORPUS is not set");
+    let Ok(corpus) = std::env::var("PACELINE_CORPUS") else {
+        eprintln!("skipped: PACELINE_CORPUS is not set");
         return;
     };
     let path = Path::new(&corpus).join("openai.har");

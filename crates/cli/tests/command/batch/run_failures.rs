@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::HeaderMap;
+use paceline::config::Config;
+use paceline::provider::{COMPATIBLE_USAGE, OPENAI};
+use paceline::quota::Quota;
+use paceline_cli::batch::Job;
+use paceline_simulate::{Fault, FaultKind, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tollgate::config::Config;
-use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
-use tollgate::quota::Quota;
-use tollgate_cli::batch::Job;
-use tollgate_simulate::{Fault, FaultKind, Settings};
 
 use super::rig::{Folder, KEY, chat, line, lines, output_of, reason, run, simulated};
 use super::scripted::{Reply, Scripted};

@@ -2,9 +2,9 @@
 
 use std::process::Stdio;
 
+use paceline_cli::batch::{Job, JobError, Stop};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use tollgate_cli::batch::{Job, JobError, Stop};
 
 use super::rig::{Folder, KEY, ended, lines, output_of, reason, run, squeezed};
 use super::scripted::{Reply, Scripted};
@@ -35,7 +35,7 @@ async fn unreadable_input_stops_run() {
 async fn piped_input_is_read_once() {
     let folder = Folder::with(&[]);
     let server = Scripted::start(|_| Reply::ok()).await;
-    let mut command = super::rig::tollgate();
+    let mut command = super::rig::paceline();
     command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
     command.args(["batch", "/dev/stdin", "-o", "out.jsonl", "--rpm", "100", "--base-url"]);
     let mut child = command.arg(server.base()).spawn().expect("the command starts");
@@ -52,7 +52,7 @@ async fn piped_input_is_read_once() {
 async fn interrupt_ends_run_with_open_pipe() {
     let folder = Folder::with(&[]);
     let server = Scripted::start(|_| Reply::ok()).await;
-    let mut command = super::rig::tollgate();
+    let mut command = super::rig::paceline();
     command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
     command.args(["batch", "/dev/stdin", "-o", "out.jsonl", "--rpm", "100", "--base-url"]);
     let mut child = command.arg(server.base()).spawn().expect("the command starts");
@@ -97,7 +97,7 @@ async fn full_disk_stops_run_and_next_run_continues() {
     let mut command = Command::new("sh");
     let script = format!(
         "trap '' XFSZ; ulimit -f 8; exec '{}' batch in.jsonl -o out.jsonl {arguments}",
-        env!("CARGO_BIN_EXE_tollgate")
+        env!("CARGO_BIN_EXE_paceline")
     );
     command.args(["-c", &script]).current_dir(folder.path("")).env("OPENAI_API_KEY", KEY);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::quota::Quota;
-use tollgate_cli::batch::{Halt, Job, Stop};
-use tollgate_simulate::Settings;
+use paceline::quota::Quota;
+use paceline_cli::batch::{Halt, Job, Stop};
+use paceline_simulate::Settings;
 
 use super::rig::{Folder, lines, output_of, run, simulated, until};
 use super::scripted::{Reply, Scripted};

@@ -1,15 +1,15 @@
 //! Runs delayed by limits, without 429s.
 
-use serde_json::Value;
-use tollgate::config::Config;
-use tollgate::provider::{AZURE, OLLAMA, OPENAI};
-use tollgate::quota::{Algorithm, Quota};
-use tollgate_cli::batch::report::Report;
-use tollgate_cli::batch::{Job, Stop};
-use tollgate_simulate::{Counters, Settings};
+use paceline::config::Config;
+use paceline::provider::{AZURE, OLLAMA, OPENAI};
+use paceline::quota::{Algorithm, Quota};
+use paceline_cli::batch::report::Report;
+use paceline_cli::batch::{Job, Stop};
+use paceline_simulate::{Counters, Settings};
 #[cfg(unix)]
-use tollgate_testing::process::InteractiveProcess;
-use tollgate_testing::servers::Redis;
+use paceline_testing::process::InteractiveProcess;
+use paceline_testing::servers::Redis;
+use serde_json::Value;
 
 use super::rig::{Folder, chat, line, output_of, run, simulated, squeezed};
 use super::scripted::{Reply, Scripted};
@@ -110,8 +110,8 @@ async fn response_is_stored_unchanged() {
 #[tokio::test]
 async fn windows_admit_whole_amount_immediately() {
     let table = [
-        (Algorithm::SlidingWindow, tollgate_simulate::LimitAlgorithm::SlidingWindow),
-        (Algorithm::FixedWindow, tollgate_simulate::LimitAlgorithm::FixedWindow),
+        (Algorithm::SlidingWindow, paceline_simulate::LimitAlgorithm::SlidingWindow),
+        (Algorithm::FixedWindow, paceline_simulate::LimitAlgorithm::FixedWindow),
     ];
     for (algorithm, enforced) in table {
         let lines: Vec<_> =
@@ -225,10 +225,10 @@ async fn wait_for_budget_ends_run(more: &str) {
     assert!(sent.iter().all(|line| line["error"].is_null()), "no line fails");
 }
 
-/// Starts `tollgate simulate` in the folder, and returns the process and its URL.
+/// Starts `paceline simulate` in the folder, and returns the process and its URL.
 #[cfg(unix)]
 fn start_simulate(folder: &Folder, arguments: &str) -> (InteractiveProcess, String) {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paceline"));
     command.current_dir(folder.path("")).args(["simulate", "--listen", "127.0.0.1:0"]);
     command.args(arguments.split_whitespace());
     let mut process = InteractiveProcess::start(&mut command);
@@ -247,11 +247,11 @@ async fn limit_on_spending_is_kept_without_429() {
     // $0.60 per ten minutes is $0.002 per two seconds.
     let window = "{dimension: usd, limit: 0.002, window: 2s, algorithm: sliding_window}";
     let config = format!("quotas: {{\"gpt-*\": {{limits: [{window}], shared: true}}}}");
-    std::fs::write(folder.path("tollgate.yaml"), config).expect("a config");
+    std::fs::write(folder.path("paceline.yaml"), config).expect("a config");
     let arguments = "--latency-ms 0..50 --charge usd --usd 0.60 --window 2s --log replies.jsonl";
     let (mut process, base) = start_simulate(&folder, arguments);
     let arguments =
-        format!("--base-url {base} --provider openai --config tollgate.yaml --report r.json");
+        format!("--base-url {base} --provider openai --config paceline.yaml --report r.json");
     let output = output_of(folder.batch(&arguments)).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(folder.results().values().all(|line| line["response"]["status_code"] == 200));

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use paceline::limiter::{Backend, Ending, ManualClock, Reservation, ReserveError, Reserving};
+use paceline::quota::Quota;
+use paceline_cli::batch::{Job, Stop};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStderr};
-use tollgate::limiter::{Backend, Ending, ManualClock, Reservation, ReserveError, Reserving};
-use tollgate::quota::Quota;
-use tollgate_cli::batch::{Job, Stop};
 
 use super::rig::{CommandOutput, Folder, ended, lines, output_of, run, signal, until};
 use super::scripted::{Reply, Scripted};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// A command whose stderr is read while it runs.
 struct RunningBatch {
@@ -168,7 +168,7 @@ async fn outage_with_shared_limits_is_tested_by_one_line() {
     let redis = Redis::start();
     let folder = Folder::with(&lines(12));
     let config = format!("cluster: {{redis: '{}', account: a, timeout: 1s}}\n", redis.url());
-    std::fs::write(folder.path("tollgate.yaml"), config).expect("the file is written");
+    std::fs::write(folder.path("paceline.yaml"), config).expect("the file is written");
     let server = Scripted::start(|call| match call.number {
         // All lines are in flight before the first one fails.
         0..12 => Reply::error(500, "down", "down").after(Duration::from_secs(2)),
@@ -177,7 +177,7 @@ async fn outage_with_shared_limits_is_tested_by_one_line() {
     })
     .await;
     let arguments =
-        format!("--config tollgate.yaml --base-url {} --rpm 100000 --retries 1", server.base());
+        format!("--config paceline.yaml --base-url {} --rpm 100000 --retries 1", server.base());
     let output = output_of(folder.batch(&arguments)).await;
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(folder.results().values().all(|line| line["error"].is_null()));

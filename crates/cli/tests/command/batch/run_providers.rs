@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
+use paceline_simulate::{Settings, SimulatedServer, Stats};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tollgate_simulate::{Settings, SimulatedServer, Stats};
 
 use super::rig::{Folder, chat, line, lines, output_of, simulated};
 use super::scripted::{Reply, Scripted};
@@ -28,7 +28,7 @@ fn key(variable: &str) -> &'static str {
     key
 }
 
-/// Returns the `tollgate batch` command with all keys in its environment.
+/// Returns the `paceline batch` command with all keys in its environment.
 fn batch(folder: &Folder, arguments: &str) -> Command {
     let mut command = folder.batch(arguments);
     command.envs(KEYS.iter().copied());
@@ -53,7 +53,7 @@ async fn priority_is_sent_as_header_for_a_proxy() {
         let output = output_of(batch(&folder, &arguments)).await;
         assert_eq!(output.code, Some(0), "{arguments}: {output:?}");
         let headers = &server.calls()[0].headers;
-        assert_eq!(headers.get("x-tollgate-priority").map(|v| v.to_str().unwrap()), value);
+        assert_eq!(headers.get("x-paceline-priority").map(|v| v.to_str().unwrap()), value);
     }
     let folder = Folder::with(&lines(1));
     let output = output_of(batch(&folder, "--priority urgent")).await;
@@ -206,7 +206,7 @@ impl Recorded {
         let requests = Arc::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
-        let client = tollgate_testing::http::client();
+        let client = paceline_testing::http::client();
         let front = Front { behind, client, requests: Arc::clone(&requests) };
         let app = axum::Router::new().fallback(forward).with_state(front);
         tokio::spawn(async move { axum::serve(listener, app).await });

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use paceline::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
+use paceline::quota::Quota;
+use paceline_cli::batch::Job;
 use serde_json::Value;
-use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
-use tollgate::quota::Quota;
-use tollgate_cli::batch::Job;
 
 use super::rig::{Folder, lines, output_of, reason, run};
 use super::scripted::{Call, Reply, Scripted};

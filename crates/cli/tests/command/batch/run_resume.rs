@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use paceline::quota::Quota;
+use paceline_cli::batch::{Halt, Job, Stop};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tollgate::quota::Quota;
-use tollgate_cli::batch::{Halt, Job, Stop};
 
 use super::rig::{Folder, ended, lines, output_of, run, signal, squeezed, until};
 use super::scripted::{Reply, Scripted};

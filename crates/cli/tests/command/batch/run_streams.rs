@@ -1,12 +1,12 @@
 //! Responses that are event streams.
 
+use paceline::config::Config;
+use paceline::provider::OPENAI;
+use paceline_cli::batch::{Job, Stop};
+use paceline_simulate::Settings;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tollgate::config::Config;
-use tollgate::provider::OPENAI;
-use tollgate_cli::batch::{Job, Stop};
-use tollgate_simulate::Settings;
 
 use super::rig::{Folder, chat, line, run, simulated};
 

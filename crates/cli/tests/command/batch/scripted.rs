@@ -11,12 +11,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
 use http_body::Frame;
+use paceline::Timestamp;
+use paceline::limiter::Limiter;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tollgate::Timestamp;
-use tollgate::limiter::Limiter;
 
 /// A received request.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-use tollgate_cli::batch::target::Base;
+use paceline_cli::batch::target::Base;
 
 #[test]
 fn base_url_forms_join_to_correct_url() {

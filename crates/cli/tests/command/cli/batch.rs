@@ -1,4 +1,4 @@
-//! `tollgate batch` with a configuration and a store.
+//! `paceline batch` with a configuration and a store.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -7,7 +7,7 @@ use std::process::Child;
 use serde_json::json;
 
 use super::rig::{TestHome, ended};
-use tollgate_testing::process::ChildGuard;
+use paceline_testing::process::ChildGuard;
 
 /// Returns a home with ten requests in `in.jsonl`.
 fn home() -> TestHome {
@@ -44,10 +44,10 @@ fn exhausted_daily_limit_stays_exhausted_in_next_run() {
         let run = format!("batch in.jsonl -o out.jsonl --simulate {limits} {how}");
         let fixed = if limits.is_empty() { "" } else { "--algorithm fixed-window" };
         let run = format!("{run} {fixed}");
-        let mut first = ChildGuard::start(&mut home.tollgate(&run));
+        let mut first = ChildGuard::start(&mut home.paceline(&run));
         let output = read_exhausted_notice(first.get_mut());
         assert!(
-            output.starts_with("tollgate: gpt-4o: ") && output.contains("requests in 24 h"),
+            output.starts_with("paceline: gpt-4o: ") && output.contains("requests in 24 h"),
             "{output}"
         );
         first.signal("-INT");
@@ -55,7 +55,7 @@ fn exhausted_daily_limit_stays_exhausted_in_next_run() {
         let sent = results(&home);
         assert!((4..=5).contains(&sent), "{sent} of 5");
 
-        let mut second = ChildGuard::start(&mut home.tollgate(&run));
+        let mut second = ChildGuard::start(&mut home.paceline(&run));
         read_exhausted_notice(second.get_mut());
         second.signal("-INT");
         assert_eq!(ended(second).code, Some(130));
@@ -72,7 +72,7 @@ fn run_without_store_starts_fresh() {
     let run =
         "batch in.jsonl -o out.jsonl --simulate --rpd 5 --algorithm fixed-window --config c.yaml";
     for sent in [5, 10] {
-        let mut child = ChildGuard::start(&mut home.tollgate(run));
+        let mut child = ChildGuard::start(&mut home.paceline(run));
         if sent == 5 {
             read_exhausted_notice(child.get_mut());
             child.signal("-INT");
@@ -97,7 +97,7 @@ fn changed_configuration_is_reloaded_during_run() {
     let home = home();
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
-    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    let mut child = ChildGuard::start(&mut home.paceline(run));
     read_exhausted_notice(child.get_mut());
     // An invalid file is ignored.
     fs::write(&config, "quotas: {gpt-4o: {rdp: 3}}").expect("the file is written");
@@ -118,7 +118,7 @@ fn queued_requests_follow_quotas_after_removal() {
     let home = home();
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}, other: {rpm: 1}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
-    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    let mut child = ChildGuard::start(&mut home.paceline(run));
     read_exhausted_notice(child.get_mut());
     fs::write(&config, "quotas: {other: {rpm: 1}}").expect("the file is written");
     let output = ended(child);
@@ -131,7 +131,7 @@ fn reset_resumes_run_waiting_for_daily_limit() {
     let home = home();
     home.write("c.yaml", "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml --store s.db";
-    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    let mut child = ChildGuard::start(&mut home.paceline(run));
     read_exhausted_notice(child.get_mut());
     while home.run("reset gpt-4o --store s.db").code != Some(0) {}
     let output = ended(child);
@@ -152,9 +152,9 @@ fn model_name_control_characters_are_escaped() {
     let input = fs::read_to_string(home.path("in.jsonl")).expect("text");
     home.write("in.jsonl", &input.replace("gpt-4o", "gpt\\u001b[2J"));
     let run = "batch in.jsonl -o out.jsonl --simulate --rpd 3 --algorithm fixed-window";
-    let mut child = ChildGuard::start(&mut home.tollgate(run));
+    let mut child = ChildGuard::start(&mut home.paceline(run));
     let output = read_exhausted_notice(child.get_mut());
-    assert!(output.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{output:?}");
+    assert!(output.starts_with("paceline: gpt\\u{1b}[2J: 3 of 3"), "{output:?}");
     child.signal("-INT");
     ended(child);
 }

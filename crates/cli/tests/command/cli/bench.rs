@@ -1,4 +1,4 @@
-//! `tollgate bench`.
+//! `paceline bench`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ async fn server() -> (SocketAddr, RequestCounts) {
     let counts = RequestCounts::default();
     let server_counts = counts.clone();
     let answer = async move |uri: Uri, headers: HeaderMap| {
-        let token = headers.get("x-tollgate-token").map_or("", |token| token.to_str().unwrap());
+        let token = headers.get("x-paceline-token").map_or("", |token| token.to_str().unwrap());
         let mut counts = server_counts.lock();
         *counts.entry(format!("{uri} {token}")).or_default() += 1;
         let all = counts.values().sum::<u64>();
@@ -48,8 +48,8 @@ async fn silent(then: fn(tokio::net::TcpStream, &mut Vec<tokio::net::TcpStream>)
 async fn bench(arguments: String) -> CommandOutput {
     let run = move || {
         let home = TestHome::new();
-        let mut command = home.tollgate(&format!("bench {arguments}"));
-        output_of(command.env("TOLLGATE_TOKEN", "t0ken"))
+        let mut command = home.paceline(&format!("bench {arguments}"));
+        output_of(command.env("PACELINE_TOKEN", "t0ken"))
     };
     tokio::task::spawn_blocking(run).await.expect("the command runs")
 }
@@ -121,7 +121,7 @@ fn invalid_server_url_error_omits_password() {
         let output = TestHome::new().run(&format!("bench {url}"));
         assert_eq!(output.code, Some(2), "{output:?}");
         assert!(
-            output.stderr.starts_with("tollgate: ") && !output.stderr.contains("s3cret"),
+            output.stderr.starts_with("paceline: ") && !output.stderr.contains("s3cret"),
             "{output:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! `tollgate check`.
+//! `paceline check`.
 
 use serde_json::{Value, json};
 
@@ -62,11 +62,11 @@ fn check_consumes_no_quota() {
 fn invalid_tokens_are_rejected() {
     let home = home();
     for tokens in ["-5", "many", "1.5", "18446744073709551616", "1e3", "\u{1b}[31m"] {
-        let output = super::rig::output_of(home.tollgate("check gpt-4o").arg(tokens));
+        let output = super::rig::output_of(home.paceline("check gpt-4o").arg(tokens));
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{tokens}");
-        assert!(output.stderr.starts_with("tollgate: invalid_tokens: "), "{output:?}");
+        assert!(output.stderr.starts_with("paceline: invalid_tokens: "), "{output:?}");
         assert!(!output.stderr.contains('\u{1b}'), "{output:?}");
-        let output = super::rig::output_of(home.tollgate("check gpt-4o --json").arg(tokens));
+        let output = super::rig::output_of(home.paceline("check gpt-4o --json").arg(tokens));
         assert_eq!((output.code, &output.json()["code"]), (Some(2), &json!("invalid_tokens")));
     }
     let most = home.run("check gpt-4o 18446744073709551615 --json --store s.db");

@@ -1,9 +1,9 @@
-//! `tollgate completions`.
+//! `paceline completions`.
 
 use std::process::Stdio;
 
 use super::rig::{TestHome, ended};
-use tollgate_testing::process::ChildGuard;
+use paceline_testing::process::ChildGuard;
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 
@@ -31,7 +31,7 @@ fn bash_accepts_completion_script() {
 fn closed_pipe_is_success() {
     for arguments in ["completions bash", "count gpt-4o Hi --by estimate"] {
         let home = TestHome::new();
-        let mut command = home.tollgate(arguments);
+        let mut command = home.paceline(arguments);
         let (read, write) = std::io::pipe().expect("a pipe");
         drop(read);
         let output = ended(ChildGuard::start(command.stdout(Stdio::from(write))));
@@ -44,8 +44,8 @@ fn closed_pipe_is_success() {
 fn full_disk_is_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full exists");
     let home = TestHome::new();
-    let mut command = home.tollgate("completions bash");
+    let mut command = home.paceline("completions bash");
     let output = ended(ChildGuard::start(command.stdout(full)));
     assert_eq!(output.code, Some(2));
-    assert!(output.stderr.starts_with("tollgate: standard output: cannot write: "), "{output:?}");
+    assert!(output.stderr.starts_with("paceline: standard output: cannot write: "), "{output:?}");
 }

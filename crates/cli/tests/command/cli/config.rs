@@ -1,4 +1,4 @@
-//! `tollgate config` and `tollgate migrate`.
+//! `paceline config` and `paceline migrate`.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn config_check_reports_valid_file_or_each_error() {
     let lines: Vec<_> = output.stderr.lines().collect();
     assert!(lines[0].starts_with("bad.yaml:2:7: quotas.m.rmp: "), "{output:?}");
     assert!(lines[1].starts_with("bad.yaml:3:12: quotas.n.rpm: "), "{output:?}");
-    assert_eq!(lines[2], "tollgate: bad.yaml: 2 errors");
+    assert_eq!(lines[2], "paceline: bad.yaml: 2 errors");
     let checked = home.run("config check bad.yaml --json").json();
     assert_eq!((&checked["ok"], &checked["problems"][1]["line"]), (&json!(false), &json!(3)));
     assert_eq!(home.run("config check good.yaml --json").json()["problems"], json!([]));
@@ -28,12 +28,12 @@ fn config_check_reports_valid_file_or_each_error() {
 fn config_show_prints_values_with_source() {
     let home = TestHome::new();
     home.write("c.yaml", "store: {sqlite: s.db, flush: 5s}\nbus: {redis: \"redis://u:s3cret@h\"}");
-    let mut command = home.tollgate("config show --config c.yaml");
-    command.env("TOLLGATE_STORE__FLUSH", "2s");
+    let mut command = home.paceline("config show --config c.yaml");
+    command.env("PACELINE_STORE__FLUSH", "2s");
     let output = super::rig::output_of(&mut command);
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     let flush = output.stdout.lines().find(|line| line.contains("store.flush")).expect("a line");
-    assert!(flush.contains("2s") && flush.contains("TOLLGATE_STORE__FLUSH"), "{flush}");
+    assert!(flush.contains("2s") && flush.contains("PACELINE_STORE__FLUSH"), "{flush}");
     let json = home.run("config show --config c.yaml --json");
     assert!(json.json().as_array().is_some_and(|values| !values.is_empty()), "{json:?}");
     assert!(!output.stdout.contains("s3cret") && !json.stdout.contains("s3cret"));
@@ -58,12 +58,12 @@ fn schema_is_json_and_providers_have_dates() {
 fn config_path_prints_effective_file() {
     let home = TestHome::new();
     let output = home.run("config path");
-    let default = home.path("config/tollgate/config.yaml");
+    let default = home.path("config/paceline/config.yaml");
     assert_eq!((output.code, output.stdout), (Some(1), format!("{}\n", default.display())));
-    home.write("config/tollgate/config.yaml", "{}");
+    home.write("config/paceline/config.yaml", "{}");
     assert_eq!(home.run("config path").code, Some(0));
-    let mut command = home.tollgate("config path");
-    let output = super::rig::output_of(command.env("TOLLGATE_CONFIG", "other.yaml"));
+    let mut command = home.paceline("config path");
+    let output = super::rig::output_of(command.env("PACELINE_CONFIG", "other.yaml"));
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), "other.yaml\n"));
     assert_eq!(home.run("config path --config third.yaml").stdout, "third.yaml\n");
 }
@@ -88,6 +88,6 @@ fn migrate_copies_store_and_dry_run_only_reads() {
     for arguments in ["migrate gone.db t.yaml", "migrate s.db s.db", "migrate s.db t.txt"] {
         let output = home.run(arguments);
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{arguments}");
-        assert!(output.stderr.starts_with("tollgate: "), "{output:?}");
+        assert!(output.stderr.starts_with("paceline: "), "{output:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! `tollgate count`.
+//! `paceline count`.
 
+use paceline_simulate::{Settings, SimulatedServer};
 use serde_json::json;
-use tollgate_simulate::{Settings, SimulatedServer};
 
 use super::rig::{TestHome, output_of, run_with_input};
 
@@ -12,7 +12,7 @@ fn estimate_prints_one_token_per_four_bytes() {
     let home = TestHome::new();
     let table = [("", "0\n"), ("a", "1\n"), ("abcd", "1\n"), ("abcde", "2\n"), ("éé\"", "2\n")];
     for (text, tokens) in table {
-        let output = output_of(home.tollgate("count gpt-4o --by estimate").arg(text));
+        let output = output_of(home.paceline("count gpt-4o --by estimate").arg(text));
         assert_eq!(
             (output.code, output.stdout.as_str(), output.stderr.as_str()),
             (Some(0), tokens, "")
@@ -24,7 +24,7 @@ fn estimate_prints_one_token_per_four_bytes() {
 fn standard_input_is_read_without_text_argument() {
     for argument in ["", "-"] {
         let home = TestHome::new();
-        let mut command = home.tollgate(&format!("count m --by estimate {argument}"));
+        let mut command = home.paceline(&format!("count m --by estimate {argument}"));
         assert_eq!(run_with_input(&mut command, b"12345678\n").stdout, "3\n");
     }
 }
@@ -43,7 +43,7 @@ fn default_counting_method_is_reported_on_stderr() {
 #[test]
 fn built_in_vocabulary_counts_exactly() {
     let home = TestHome::new();
-    let output = output_of(home.tollgate("count gpt-4o --json").arg("速率限制"));
+    let output = output_of(home.paceline("count gpt-4o --json").arg("速率限制"));
     assert_eq!(
         output.json(),
         json!({"model": "gpt-4o", "tokens": 3, "by": "tokenizer", "bytes": 12})
@@ -59,7 +59,7 @@ fn long_text_is_counted_completely() {
     // One token per line if counted; an estimate would differ at the dense end.
     let text = format!("{}{}", "hello\n".repeat(30_000), "速率限制\n".repeat(2_000));
     let home = TestHome::new();
-    let output = run_with_input(&mut home.tollgate("count gpt-4o --by tokenizer"), text.as_bytes());
+    let output = run_with_input(&mut home.paceline("count gpt-4o --by tokenizer"), text.as_bytes());
     // The exact count: `bpe_openai::o200k_base().count(&text)`.
     assert_eq!(output.stdout, "68000\n");
 }
@@ -67,11 +67,11 @@ fn long_text_is_counted_completely() {
 #[test]
 fn invalid_utf8_error_has_position() {
     let home = TestHome::new();
-    let output = run_with_input(&mut home.tollgate("count m -"), b"ab\xff");
+    let output = run_with_input(&mut home.paceline("count m -"), b"ab\xff");
     assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
-    assert_eq!(output.stderr, "tollgate: standard input: invalid UTF-8 at byte 2\n");
+    assert_eq!(output.stderr, "paceline: standard input: invalid UTF-8 at byte 2\n");
     assert_eq!(home.run("count").code, Some(2));
-    assert_eq!(super::rig::output_of(home.tollgate("count").arg(" ")).code, Some(2));
+    assert_eq!(super::rig::output_of(home.paceline("count").arg(" ")).code, Some(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +86,7 @@ async fn each_provider_counts_tokens() {
     ] {
         let arguments = format!("count {model} --by provider --json --base-url {base}");
         // The model selects the provider, but its key is sent to another server only if it is named.
-        let mut command = home.tollgate(&arguments);
+        let mut command = home.paceline(&arguments);
         let output = output_of(command.env(variable, KEY).arg("Why is the sky blue?"));
         assert_eq!(output.code, Some(0), "{output:?}");
         let counted = output.json();
@@ -108,7 +108,7 @@ async fn provider_error_is_quoted_without_api_key() {
     let base = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
     let home = TestHome::new();
-    let mut command = home.tollgate(&format!(
+    let mut command = home.paceline(&format!(
         "count claude-x Hi --by provider --provider anthropic --base-url {base}"
     ));
     let output = output_of(command.env("ANTHROPIC_API_KEY", KEY));
@@ -133,7 +133,7 @@ fn missing_key_or_provider_sends_no_request() {
         let output = home.run(arguments);
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{arguments}");
         assert!(
-            output.stderr.starts_with("tollgate: ") && output.stderr.contains(message),
+            output.stderr.starts_with("paceline: ") && output.stderr.contains(message),
             "{output:?}"
         );
     }

@@ -85,9 +85,9 @@ fn foreign_configuration_error_has_positions() {
 fn variable_that_is_no_text_is_error() {
     use std::os::unix::ffi::OsStrExt;
     let text = std::ffi::OsStr::from_bytes(b"hunter\xff2");
-    for variable in ["TOLLGATE_TOKEN", "TOLLGATE_ADMIN_TOKEN", "TOLLGATE_SERVE__WAITING"] {
+    for variable in ["PACELINE_TOKEN", "PACELINE_ADMIN_TOKEN", "PACELINE_SERVE__WAITING"] {
         let home = TestHome::new();
-        let output = output_of(home.tollgate("serve --port 0").env(variable, text));
+        let output = output_of(home.paceline("serve --port 0").env(variable, text));
         assert_eq!(output.code, Some(2), "{output:?}");
         let error = &output.stderr;
         assert!(error.contains(variable) && !error.contains("hunter"), "{variable}: {output:?}");
@@ -97,10 +97,10 @@ fn variable_that_is_no_text_is_error() {
 #[test]
 fn misspelt_section_in_environment_is_error() {
     let home = TestHome::new();
-    let mut command = home.tollgate("show");
+    let mut command = home.paceline("show");
     let output =
-        output_of(command.env("TOLLGATE_STOER__FLUSH", "hunter").env("TOLLGATE_TOKEN", "t"));
+        output_of(command.env("PACELINE_STOER__FLUSH", "hunter").env("PACELINE_TOKEN", "t"));
     assert_eq!(output.code, Some(2), "{output:?}");
-    let expected = "TOLLGATE_STOER__FLUSH: unknown section; did you mean TOLLGATE_STORE__FLUSH?";
+    let expected = "PACELINE_STOER__FLUSH: unknown section; did you mean PACELINE_STORE__FLUSH?";
     assert!(output.stderr.contains(expected) && !output.stderr.contains("hunter"), "{output:?}");
 }

@@ -1,7 +1,7 @@
 //! Help texts and argument errors.
 
 use clap::CommandFactory;
-use tollgate_cli::command::Cli;
+use paceline_cli::command::Cli;
 
 use super::rig::{TestHome, output_of};
 
@@ -12,7 +12,7 @@ fn help_of_every_command_has_exit_codes_and_example() {
         let name = command.get_name();
         let output = home.run(&format!("{name} --help"));
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{name}");
-        for part in ["Example", "Exit codes:", "Usage: tollgate"] {
+        for part in ["Example", "Exit codes:", "Usage: paceline"] {
             assert!(output.stdout.contains(part), "{name} --help has no {part}\n{}", output.stdout);
         }
     }
@@ -43,11 +43,11 @@ fn errors_have_prefix_and_escape_control_characters() {
     for wrong in ["", "batch", "shwo", "show --nope", "completions ksh", "config check gone.yaml"] {
         let output = home.run(wrong);
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{wrong}: {output:?}");
-        let is_error = |line: &str| line.starts_with("tollgate: ") && line.len() > 20;
+        let is_error = |line: &str| line.starts_with("paceline: ") && line.len() > 20;
         assert!(wrong.is_empty() || output.stderr.lines().any(is_error), "{wrong}: {output:?}");
     }
     for command in ["show --config", "config check"] {
-        let output = output_of(home.tollgate(command).arg("\u{1b}[31m"));
+        let output = output_of(home.paceline(command).arg("\u{1b}[31m"));
         assert_eq!(output.code, Some(2), "{command}");
         assert!(
             output.stderr.contains("\\u{1b}[31m") && !output.stderr.contains('\u{1b}'),

@@ -1,11 +1,11 @@
-//! `tollgate reset`.
+//! `paceline reset`.
 
 use serde_json::json;
 
 use super::rig::{TestHome, run_with_input};
 use super::stores::{closed, open, take, two_keys};
-use tollgate::limiter::RateLimited;
-use tollgate::quota::Quota;
+use paceline::limiter::RateLimited;
+use paceline::quota::Quota;
 
 fn used(home: &TestHome, store: &str, key: &str) -> u64 {
     let shown = home.run(&format!("show {key} --json --store {store}")).json();
@@ -49,9 +49,9 @@ fn reset_all_clears_all_keys() {
 fn reset_without_key_in_script_is_error() {
     let home = TestHome::new();
     two_keys(&home.path("s.db"));
-    let output = run_with_input(&mut home.tollgate("reset --store s.db"), b"y\n");
+    let output = run_with_input(&mut home.paceline("reset --store s.db"), b"y\n");
     assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
-    assert_eq!(output.stderr, "tollgate: KEY: missing; name a key, or reset all keys with --all\n");
+    assert_eq!(output.stderr, "paceline: KEY: missing; name a key, or reset all keys with --all\n");
     assert_eq!(used(&home, "s.db", "claude-x"), 2);
     assert_eq!(home.run("reset gpt-4o --all --store s.db").code, Some(2));
 }
@@ -62,7 +62,7 @@ fn unknown_key_error_suggests_similar_keys() {
     two_keys(&home.path("s.db"));
     let output = home.run("reset gpt4o --store s.db");
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
-    assert_eq!(output.stderr, "tollgate: gpt4o: no such key in s.db; did you mean gpt-4o?\n");
+    assert_eq!(output.stderr, "paceline: gpt4o: no such key in s.db; did you mean gpt-4o?\n");
     let output = home.run("reset gpt-4o --store gone.db");
     assert_eq!(output.code, Some(1));
     assert!(!home.path("gone.db").exists(), "no file is created");
@@ -76,7 +76,7 @@ fn empty_key_is_never_suggested() {
         take(limiter, "", 0);
     });
     let output = home.run("reset gpt-4o --store s.db");
-    assert_eq!(output.stderr, "tollgate: gpt-4o: no such key in s.db\n");
+    assert_eq!(output.stderr, "paceline: gpt-4o: no such key in s.db\n");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use tollgate_testing::process::ChildGuard;
+use paceline_testing::process::ChildGuard;
 
 /// A temporary home directory: the command reads and writes only there.
 pub(crate) struct TestHome(TempDir);
@@ -38,12 +38,12 @@ impl TestHome {
         path
     }
 
-    /// Returns the `tollgate` command with these arguments, separated by spaces.
-    pub(crate) fn tollgate(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    /// Returns the `paceline` command with these arguments, separated by spaces.
+    pub(crate) fn paceline(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
         command.current_dir(self.0.path()).args(arguments.split_whitespace());
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TOLLGATE_") {
+            if name.to_string_lossy().starts_with("PACELINE_") {
                 command.env_remove(name);
             }
         }
@@ -58,7 +58,7 @@ impl TestHome {
     }
 
     pub(crate) fn run(&self, arguments: &str) -> CommandOutput {
-        output_of(&mut self.tollgate(arguments))
+        output_of(&mut self.paceline(arguments))
     }
 }
 

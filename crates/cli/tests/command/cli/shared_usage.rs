@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use paceline::cluster::Shared;
+use paceline::limiter::Limiter;
+use paceline::quota::{Algorithm, Cost, Quota};
+use paceline_testing::servers::Redis;
 use serde_json::Value;
-use tollgate::cluster::Shared;
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Algorithm, Cost, Quota};
-use tollgate_testing::servers::Redis;
 
 use super::rig::{CommandOutput, TestHome};
 
@@ -96,7 +96,7 @@ async fn reset_applies_to_shared_limits_of_all_machines() {
     let unknown = run(&home, "reset gpt4o").await;
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     let expected = format!(
-        "tollgate: gpt4o: no such key in {} for the account team-a; did you mean gpt-4o?\n",
+        "paceline: gpt4o: no such key in {} for the account team-a; did you mean gpt-4o?\n",
         redis.url()
     );
     assert_eq!(unknown.stderr, expected);
@@ -115,7 +115,7 @@ async fn unavailable_store_of_shared_limits_is_error() {
     ] {
         let output = run(&home, arguments).await;
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{arguments}: {output:?}");
-        let expected = "tollgate: the limits shared at redis://***@127.0.0.1:1 for the account team-a are \
+        let expected = "paceline: the limits shared at redis://***@127.0.0.1:1 for the account team-a are \
                         unavailable: connection refused: no server listens at this address; start the server, \
                         or correct the host and the port\n";
         assert_eq!(output.stderr, expected, "{arguments}");
@@ -133,7 +133,7 @@ async fn store_that_does_not_answer_or_admit_is_error() {
         let checked = run(&Arc::new(home(&url)), "check gpt-4o 5").await;
         assert_eq!((checked.code, checked.stdout.as_str()), (Some(2), ""), "{checked:?}");
         let expected = format!(
-            "tollgate: the limits shared at {url} for the account team-a are unavailable: "
+            "paceline: the limits shared at {url} for the account team-a are unavailable: "
         );
         let is_named = checked.stderr.starts_with(&expected) && checked.stderr.contains(cause);
         assert!(is_named && checked.stderr.lines().count() == 1, "{}", checked.stderr);
@@ -147,9 +147,9 @@ async fn watched_usage_has_its_age_while_the_store_is_away() {
     let mut redis = Redis::start();
     let _other = other_machine(&redis.url()).await;
     let home = home(&redis.url());
-    let mut command = home.tollgate("show gpt-4o --watch --json --config t.yaml");
+    let mut command = home.paceline("show gpt-4o --watch --json --config t.yaml");
     let watched = tokio::task::spawn_blocking(move || {
-        let mut process = tollgate_testing::process::InteractiveProcess::start(&mut command);
+        let mut process = paceline_testing::process::InteractiveProcess::start(&mut command);
         let mut next = || -> Value {
             serde_json::from_str(&process.read_line().expect("a line")).expect("JSON")
         };

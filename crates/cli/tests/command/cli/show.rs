@@ -1,19 +1,19 @@
-//! `tollgate show`.
+//! `paceline show`.
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use tollgate::Timestamp;
-use tollgate::limiter::{
+use paceline::Timestamp;
+use paceline::limiter::{
     KeyChanges, LearnedLimit, Limiter, RateLimited, Refusal, RefusalKind, Utilization,
 };
-use tollgate::quota::{Cost, Dimension, Quota, Usd};
-use tollgate::store::{Sqlite, Store};
+use paceline::quota::{Cost, Dimension, Quota, Usd};
+use paceline::store::{Sqlite, Store};
+use serde_json::{Value, json};
 
 use super::rig::{CommandOutput, TestHome, output_of};
 use super::stores::{closed, open, take, two_keys};
 #[cfg(unix)]
-use tollgate_testing::process::InteractiveProcess;
+use paceline_testing::process::InteractiveProcess;
 
 const CONFIG: &str = "\
 quotas:
@@ -25,7 +25,7 @@ store: {sqlite: mine.db}
 #[test]
 fn default_store_is_shown_with_stored_limits() {
     let home = TestHome::new();
-    two_keys(&home.path("state/tollgate/state.db"));
+    two_keys(&home.path("state/paceline/state.db"));
     let output = home.run("show");
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
     let lines: Vec<_> = output.stdout.lines().collect();
@@ -56,7 +56,7 @@ fn spending_of_tenants_and_accounts_is_shown_as_money() {
     let limiter = limiter.quota("account", quota(250_000)).build().expect("a limiter");
     let hour = std::time::Duration::from_secs(3_600);
     let store = Sqlite::new(home.path("s.db"));
-    tollgate::store::Persistence::start(&limiter, store, hour).expect("the store opens");
+    paceline::store::Persistence::start(&limiter, store, hour).expect("the store opens");
     for (key, micro_dollars) in [("tenant:7", 12_500_000), ("account", 1_234)] {
         let cost = Cost::new().custom("usd", micro_dollars);
         limiter.try_acquire(key, &cost).expect("it fits").settle(&cost);
@@ -80,7 +80,7 @@ fn total_is_shown_without_a_reset_until_it_is_reset() {
     let limiter = Limiter::builder().quota("s", quota).build().expect("a limiter");
     let hour = std::time::Duration::from_secs(3_600);
     let store = Sqlite::new(home.path("s.db"));
-    tollgate::store::Persistence::start(&limiter, store, hour).expect("the store opens");
+    paceline::store::Persistence::start(&limiter, store, hour).expect("the store opens");
     let cost = Cost::new().tokens(60).usd(Usd::from_micros(1_500_000));
     limiter.try_acquire("s", &cost).expect("it fits").settle(&cost);
     drop(limiter);
@@ -145,7 +145,7 @@ fn unreadable_store_is_error() {
     for command in ["show", "check gpt-4o 1", "reset --all"] {
         let output = home.run(&format!("{command} --store file/state.db"));
         assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{output:?}");
-        assert!(output.stderr.starts_with("tollgate: file/state.db: "), "{output:?}");
+        assert!(output.stderr.starts_with("paceline: file/state.db: "), "{output:?}");
     }
 }
 
@@ -224,14 +224,14 @@ fn learned_limits_are_shown_with_rate_of_quota_and_age() {
 fn configuration_sets_limits_and_store() {
     let home = TestHome::new();
     two_keys(&home.path("mine.db"));
-    home.write("tollgate.yaml", CONFIG);
-    let mut in_environment = home.tollgate("show --json");
-    in_environment.env("TOLLGATE_CONFIG", "tollgate.yaml");
-    home.write("config/tollgate/config.yaml", &CONFIG.replace("mine.db", "../../mine.db"));
+    home.write("paceline.yaml", CONFIG);
+    let mut in_environment = home.paceline("show --json");
+    in_environment.env("PACELINE_CONFIG", "paceline.yaml");
+    home.write("config/paceline/config.yaml", &CONFIG.replace("mine.db", "../../mine.db"));
     for mut command in [
-        home.tollgate("show --json --config tollgate.yaml"),
+        home.paceline("show --json --config paceline.yaml"),
         in_environment,
-        home.tollgate("show --json"),
+        home.paceline("show --json"),
     ] {
         let shown = output_of(&mut command).json();
         let keys: Vec<_> =
@@ -318,7 +318,7 @@ fn unreadable_files_are_named_and_unchanged() {
         {
             let output = home.run(&format!("{arguments} {name}"));
             assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{arguments}");
-            let named = output.stderr.starts_with("tollgate: ") && output.stderr.contains(name);
+            let named = output.stderr.starts_with("paceline: ") && output.stderr.contains(name);
             assert!(named, "{arguments} {output:?}");
         }
         assert_eq!(std::fs::read_to_string(path).expect("the file exists"), content);
@@ -332,7 +332,7 @@ fn unreadable_files_are_named_and_unchanged() {
 #[test]
 fn missing_home_error_names_option() {
     let home = TestHome::new();
-    let mut command = home.tollgate("show");
+    let mut command = home.paceline("show");
     command.env_remove("HOME").env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME");
     let output = output_of(&mut command);
     assert_eq!(output.code, Some(2));
@@ -345,7 +345,7 @@ fn watch_prints_line_every_second_until_interrupted() {
     let home = TestHome::new();
     let limiter = open(&home.path("s.db"));
     let mut process =
-        InteractiveProcess::start(&mut home.tollgate("show --watch --json --store s.db"));
+        InteractiveProcess::start(&mut home.paceline("show --watch --json --store s.db"));
     let mut used = || -> Value {
         let line = process.read_line().expect("a line");
         let shown: Value = serde_json::from_str(&line).expect("a line is a document");

@@ -1,18 +1,18 @@
-//! `tollgate simulate`.
+//! `paceline simulate`.
 
 use std::time::Duration;
 
 use clap::Parser;
+use paceline_cli::command::{Cli, Command, HeadersForm, RefusalForm, SimulateArgs};
+use paceline_simulate::{Fault, FaultKind, LimitChange, OtherUse, RetryAfter};
+use paceline_testing::http::post_json;
+use paceline_testing::process::InteractiveProcess;
 use serde_json::{Value, json};
-use tollgate_cli::command::{Cli, Command, HeadersForm, RefusalForm, SimulateArgs};
-use tollgate_simulate::{Fault, FaultKind, LimitChange, OtherUse, RetryAfter};
-use tollgate_testing::http::post_json;
-use tollgate_testing::process::InteractiveProcess;
 
 use super::rig::TestHome;
 
 fn parse(arguments: &str) -> Result<SimulateArgs, clap::Error> {
-    let words = ["tollgate", "simulate"].into_iter().chain(arguments.split_whitespace());
+    let words = ["paceline", "simulate"].into_iter().chain(arguments.split_whitespace());
     match Cli::try_parse_from(words)?.command {
         Command::Simulate(args) => Ok(*args),
         other => panic!("{other:?}"),
@@ -114,7 +114,7 @@ fn argument_without_effect_is_error() {
     ] {
         let output = home.run(&format!("simulate --listen 127.0.0.1:0 {arguments}"));
         assert_eq!(output.code, Some(2), "{arguments}: {output:?}");
-        assert_eq!(output.stderr, format!("tollgate: {message}\n"), "{arguments}");
+        assert_eq!(output.stderr, format!("paceline: {message}\n"), "{arguments}");
     }
 }
 
@@ -122,7 +122,7 @@ fn argument_without_effect_is_error() {
 #[tokio::test]
 async fn provider_has_all_settings_and_writes_log() {
     let home = TestHome::new();
-    let mut command = home.tollgate(
+    let mut command = home.paceline(
         "simulate --listen 127.0.0.1:0 --latency-ms 0 --rpm 120 --burst 500ms --headers none \
          --refusals unnamed --retry-after 7 --change 1ms=x0.001 --log replies.jsonl",
     );
@@ -153,7 +153,7 @@ async fn provider_has_all_settings_and_writes_log() {
 async fn log_has_the_line_of_each_answered_request() {
     let home = TestHome::new();
     let mut command =
-        home.tollgate("simulate --listen 127.0.0.1:0 --latency-ms 0 --log replies.jsonl");
+        home.paceline("simulate --listen 127.0.0.1:0 --latency-ms 0 --log replies.jsonl");
     let mut process = InteractiveProcess::start(&mut command);
     let line = process.read_line().expect("the address");
     let url = line.strip_prefix("listening on ").expect("an address");
@@ -171,5 +171,5 @@ fn unwritable_log_is_error() {
     let home = TestHome::new();
     let output = home.run("simulate --listen 127.0.0.1:0 --log gone/replies.jsonl");
     assert_eq!(output.code, Some(2), "{output:?}");
-    assert!(output.stderr.starts_with("tollgate: gone/replies.jsonl: cannot write: "));
+    assert!(output.stderr.starts_with("paceline: gone/replies.jsonl: cannot write: "));
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate::limiter::Limiter;
-use tollgate::quota::{Algorithm, Cost, Quota};
-use tollgate::store::{Persistence, Sqlite, Yaml};
+use paceline::limiter::Limiter;
+use paceline::quota::{Algorithm, Cost, Quota};
+use paceline::store::{Persistence, Sqlite, Yaml};
 
 /// Returns a limiter for `gpt-4o` and `claude-*` that writes its state to `path` every 20 ms.
 pub(crate) fn open(path: &Path) -> Limiter {

@@ -1,4 +1,4 @@
-use tollgate_testing::markdown::{Page, pages, root};
+use paceline_testing::markdown::{Page, pages, root};
 
 #[test]
 fn links_between_pages_have_existing_targets() {

@@ -8,7 +8,7 @@ mod transcript;
 use std::fs;
 use std::path::PathBuf;
 
-use tollgate_testing::markdown::{Page, pages, root};
+use paceline_testing::markdown::{Page, pages, root};
 
 use self::page_run::PageRun;
 
@@ -17,12 +17,12 @@ const LANGUAGES: [(&str, &str); 9] = [
     ("console", "run by `PageRun`, output compared"),
     ("json", "parsed"),
     ("jsonl", "parsed line by line"),
-    ("python", "run by `sdk::documented` of tollgate-serve"),
+    ("python", "run by `sdk::documented` of paceline-serve"),
     ("rust", "doctests, see `rust_pages_are_doctests`"),
     ("sh", "run by `PageRun`"),
     ("text", "log lines, and commands of other programs; `cluster::causes` runs those of Redis"),
     ("toml", "resolved by cargo"),
-    ("yaml", "loaded by `tollgate config check`"),
+    ("yaml", "loaded by `paceline config check`"),
 ];
 
 #[test]

@@ -1,9 +1,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use paceline_testing::markdown::{Block, root};
+use paceline_testing::process::InteractiveProcess;
 use serde_json::Value;
-use tollgate_testing::markdown::{Block, root};
-use tollgate_testing::process::InteractiveProcess;
 
 use super::project_command::{ProjectCommand, project_command};
 use super::transcript::{entries, normalized};
@@ -92,7 +92,7 @@ impl PageRun {
         }
     }
 
-    /// Starts `tollgate simulate` or `tollgate serve` on a free port.
+    /// Starts `paceline simulate` or `paceline serve` on a free port.
     fn start(&mut self, arguments: &str) {
         let arguments = self.replaced(arguments).replace(&self.provider, "127.0.0.1:0");
         let arguments = match arguments.starts_with("serve") {
@@ -100,7 +100,7 @@ impl PageRun {
             false if arguments.contains("--listen") => arguments,
             false => format!("{arguments} --listen 127.0.0.1:0"),
         };
-        let mut command = self.home.tollgate(&arguments);
+        let mut command = self.home.paceline(&arguments);
         let mut process = InteractiveProcess::start(command.stderr(Stdio::null()));
         let line = process.read_line().expect("the server prints its address");
         let address = line.strip_prefix("listening on http://").expect("an address").to_owned();
@@ -115,19 +115,19 @@ impl PageRun {
     fn execute(&self, command: &str) -> (bool, String) {
         let command = match project_command(command) {
             Some(ProjectCommand::Checked) => return (true, String::new()),
-            Some(ProjectCommand::Tollgate(arguments)) => format!("tollgate {arguments}"),
+            Some(ProjectCommand::Paceline(arguments)) => format!("paceline {arguments}"),
             None => command.to_owned(),
         };
         let mut command = self.replaced(&command).replace("curl ", "curl -sS --fail-with-body ");
         // Pages never send requests to a real provider.
-        if command.starts_with("tollgate batch") && !command.contains("--base-url") {
+        if command.starts_with("paceline batch") && !command.contains("--base-url") {
             command = format!("{} --simulate", command.replace(" --simulate", ""));
         }
-        let tollgate = self.home.tollgate("");
-        let folder = Path::new(tollgate.get_program()).parent().expect("a folder");
+        let paceline = self.home.paceline("");
+        let folder = Path::new(paceline.get_program()).parent().expect("a folder");
         let path = std::env::var("PATH").expect("a PATH");
         let mut shell = Command::new("sh");
-        shell.envs(tollgate.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.envs(paceline.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.env("PATH", format!("{}:{path}", folder.display()));
         shell.current_dir(self.home.path("")).stdin(Stdio::null());
         shell.args(["-c", &format!("{}exec 2>&1\n{command}", self.exports)]);
@@ -149,7 +149,7 @@ impl PageRun {
         assert_eq!(output.code, Some(code), "{place}: {output:?}");
     }
 
-    /// Checks the dependencies of a manifest: features of tollgate must exist, and other dependencies
+    /// Checks the dependencies of a manifest: features of paceline must exist, and other dependencies
     /// must have the versions of this repository.
     fn manifest(&self, block: &Block) {
         let package = "[package]\nname = \"reader\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
@@ -158,7 +158,7 @@ impl PageRun {
         let (reader, own) = (package_of(&manifest), package_of(&root().join("Cargo.toml")));
         for dependency in list(&reader["dependencies"]) {
             let (place, name) = (&block.place, &dependency["name"]);
-            if name == "tollgate" {
+            if name == "paceline" {
                 for feature in list(&dependency["features"]).iter().filter_map(Value::as_str) {
                     assert!(
                         own["features"].get(feature).is_some(),
@@ -202,10 +202,10 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Returns the arguments of a `tollgate` command that is started in the background.
+/// Returns the arguments of a `paceline` command that is started in the background.
 fn background(command: &str) -> Option<&str> {
     let command = command.split(" #").next()?.trim();
-    command.strip_prefix("tollgate ")?.strip_suffix('&').map(str::trim)
+    command.strip_prefix("paceline ")?.strip_suffix('&').map(str::trim)
 }
 
 const PROMPTS: &str = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Name three rivers."}], "max_tokens": 50}

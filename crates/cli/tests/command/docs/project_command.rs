@@ -1,12 +1,12 @@
 //! Checks that documented commands of the project name existing packages, targets and scripts.
 
-use tollgate_testing::markdown::root;
+use paceline_testing::markdown::root;
 
 /// The command to run instead of a documented one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProjectCommand {
-    /// The command `tollgate` with these arguments.
-    Tollgate(String),
+    /// The command `paceline` with these arguments.
+    Paceline(String),
     /// None: the targets of the command exist.
     Checked,
 }
@@ -30,9 +30,9 @@ pub(super) fn project_command(command: &str) -> Option<ProjectCommand> {
 }
 
 fn cargo(command: &str, words: &[&str]) -> ProjectCommand {
-    if let Some((_, arguments)) = command.split_once(" -p tollgate-cli -- ") {
+    if let Some((_, arguments)) = command.split_once(" -p paceline-cli -- ") {
         assert_eq!(words[0], "run", "{command}");
-        return ProjectCommand::Tollgate(arguments.to_owned());
+        return ProjectCommand::Paceline(arguments.to_owned());
     }
     let value = |names: &[&str]| {
         let at = words.iter().position(|word| names.contains(word));
@@ -40,7 +40,7 @@ fn cargo(command: &str, words: &[&str]) -> ProjectCommand {
     };
     let package = match value(&["-p", "--package"]) {
         Some(package) => {
-            let folder = package.strip_prefix("tollgate-").expect("a package of the workspace");
+            let folder = package.strip_prefix("paceline-").expect("a package of the workspace");
             root().join("crates").join(folder)
         }
         None => root(),
@@ -61,9 +61,9 @@ fn cargo(command: &str, words: &[&str]) -> ProjectCommand {
 
 #[test]
 fn project_commands_are_run_or_checked() {
-    let run = project_command("cargo run --release -p tollgate-cli -- count gpt-4o hi");
-    assert_eq!(run, Some(ProjectCommand::Tollgate("count gpt-4o hi".to_owned())));
-    let bench = "X=1 cargo bench -p tollgate-cli --bench batch";
+    let run = project_command("cargo run --release -p paceline-cli -- count gpt-4o hi");
+    assert_eq!(run, Some(ProjectCommand::Paceline("count gpt-4o hi".to_owned())));
+    let bench = "X=1 cargo bench -p paceline-cli --bench batch";
     assert_eq!(project_command(bench), Some(ProjectCommand::Checked));
     assert_eq!(project_command("curl http://127.0.0.1:8080/"), None);
 }

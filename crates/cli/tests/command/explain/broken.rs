@@ -1,7 +1,7 @@
 //! Invalid and truncated files.
 
+use paceline_cli::explain::har::HarErrorKind;
 use serde_json::json;
-use tollgate_cli::explain::har::HarErrorKind;
 
 use super::rig::{chat, exchange, har, read, usage};
 

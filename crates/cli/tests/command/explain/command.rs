@@ -1,4 +1,4 @@
-//! Runs of `tollgate explain`.
+//! Runs of `paceline explain`.
 
 use std::fs;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use super::rig::{chat, exchange, har, lines, text, tollgate, usage};
+use super::rig::{chat, exchange, har, lines, paceline, text, usage};
 
 #[test]
 fn json_lines_are_in_order_of_files_and_entries() {
@@ -16,7 +16,7 @@ fn json_lines_are_in_order_of_files_and_entries() {
         .expect("the file is written");
     fs::write(folder.path().join("b.jsonl"), format!("{one}\n{one}\n"))
         .expect("the file is written");
-    let output = tollgate(folder.path(), &["--json", "b.jsonl", "./a.har"])
+    let output = paceline(folder.path(), &["--json", "b.jsonl", "./a.har"])
         .output()
         .expect("the command runs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -34,7 +34,7 @@ fn default_output_is_table_and_summary() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.har"), har(&[exchange(&chat(), &usage(12, 9))]))
         .expect("the file is written");
-    let output = tollgate(folder.path(), &["a.har"]).output().expect("the command runs");
+    let output = paceline(folder.path(), &["a.har"]).output().expect("the command runs");
     let shown = text(&output.stdout);
     let mut lines = shown.lines();
     assert_eq!(lines.next(), Some("a.har"));
@@ -53,7 +53,7 @@ fn unreadable_files_are_named_and_others_explained() {
         .expect("the file is written");
     fs::write(folder.path().join("note.txt"), "s3cret").expect("the file is written");
     let files = ["--json", "gone.har", "cut.har", "note.txt", "whole.har"];
-    let output = tollgate(folder.path(), &files).output().expect("the command runs");
+    let output = paceline(folder.path(), &files).output().expect("the command runs");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(lines(&output).len(), 3);
     let output = text(&output.stderr);
@@ -64,7 +64,7 @@ fn unreadable_files_are_named_and_others_explained() {
     }
     assert!(!output.contains("s3cret"), "{output}");
     assert_eq!(
-        tollgate(folder.path(), &[]).output().expect("the command runs").status.code(),
+        paceline(folder.path(), &[]).output().expect("the command runs").status.code(),
         Some(2)
     );
 }
@@ -72,7 +72,7 @@ fn unreadable_files_are_named_and_others_explained() {
 #[test]
 fn standard_input_is_explained_incrementally() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut command = tollgate(folder.path(), &["--json", "-"]);
+    let mut command = paceline(folder.path(), &["--json", "-"]);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -99,7 +99,7 @@ fn closed_output_ends_command_silently() {
     let many = vec![exchange(&chat(), &usage(12, 9)); 2_000];
     fs::write(folder.path().join("a.har"), har(&many)).expect("the file is written");
     for args in [&["a.har", "a.har"][..], &["--json", "a.har"]] {
-        let mut command = tollgate(folder.path(), args);
+        let mut command = paceline(folder.path(), args);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

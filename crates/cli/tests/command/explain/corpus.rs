@@ -1,16 +1,16 @@
-//! `tollgate explain` with all recordings in `$TOLLGATE_CORPUS`.
+//! `paceline explain` with all recordings in `$PACELINE_CORPUS`.
 
 use std::path::{Path, PathBuf};
 
+use paceline::provider::Profile;
 use serde_json::{Value, json};
-use tollgate::provider::Profile;
 
-use super::rig::{lines, text, tollgate};
+use super::rig::{lines, paceline, text};
 
 #[test]
 fn recorded_exchanges_become_valid_json_lines() {
-    let Some(corpus) = std::env::var_os("TOLLGATE_CORPUS") else {
-        println!("skipped: TOLLGATE_CORPUS is not set");
+    let Some(corpus) = std::env::var_os("PACELINE_CORPUS") else {
+        println!("skipped: PACELINE_CORPUS is not set");
         return;
     };
     let files = files(Path::new(&corpus));
@@ -19,7 +19,7 @@ fn recorded_exchanges_become_valid_json_lines() {
     assert!(recorded.len() >= 1_274, "only {} entries", recorded.len());
     let names: Vec<&str> =
         files.iter().map(|file| file.to_str().expect("a name in UTF-8")).collect();
-    let output = tollgate(Path::new("."), &[&["--json"], &names[..]].concat()).output();
+    let output = paceline(Path::new("."), &[&["--json"], &names[..]].concat()).output();
     let output = output.expect("the command runs");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = lines(&output);
@@ -84,7 +84,7 @@ fn schema_violation(line: &Value) -> Option<String> {
 }
 
 fn files(corpus: &Path) -> Vec<PathBuf> {
-    let listing = std::fs::read_dir(corpus).expect("TOLLGATE_CORPUS is a folder");
+    let listing = std::fs::read_dir(corpus).expect("PACELINE_CORPUS is a folder");
     let paths = listing.map(|entry| entry.expect("the entry is readable").path());
     let mut files: Vec<_> =
         paths.filter(|path| path.extension().is_some_and(|e| e == "har")).collect();

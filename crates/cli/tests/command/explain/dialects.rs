@@ -1,7 +1,7 @@
 //! The HAR dialects of several tools.
 
+use paceline::Timestamp;
 use serde_json::json;
-use tollgate::Timestamp;
 
 use super::rig::{entry, har, read, read_one};
 

@@ -1,7 +1,7 @@
 //! Explanations of exchanges.
 
+use paceline_cli::explain::{Summary, TableRow};
 use serde_json::{Value, json};
-use tollgate_cli::explain::{Summary, TableRow};
 
 use super::rig::{chat, entry, exchange, explained, line, read_one, usage};
 

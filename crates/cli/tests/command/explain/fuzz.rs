@@ -1,10 +1,10 @@
 //! Property tests: any file is read without a panic.
 
+use paceline_cli::explain::{JsonLine, Summary, TableRow, explain};
 use proptest::prelude::*;
-use tollgate_cli::explain::{JsonLine, Summary, TableRow, explain};
 
 use super::rig::{chat, exchange, har, read, usage};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// Reads, explains and formats all entries. Returns their number.
 fn explain_all(bytes: &[u8]) -> usize {

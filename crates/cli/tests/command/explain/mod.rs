@@ -1,4 +1,4 @@
-//! `tollgate explain`: the HAR reader, the explanations, and the command.
+//! `paceline explain`: the HAR reader, the explanations, and the command.
 
 mod broken;
 mod bytes;

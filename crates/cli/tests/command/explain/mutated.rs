@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use tollgate_cli::explain::{JsonLine, Summary, TableRow, explain, har};
+use paceline_cli::explain::{JsonLine, Summary, TableRow, explain, har};
 
-use tollgate_testing::fuzz::fuzz;
+use paceline_testing::fuzz::fuzz;
 
 #[test]
 fn mutated_recordings_are_explained_without_panic() {

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::process::Output;
 
+use paceline_cli::explain::har::{self, Entry, HarError};
+use paceline_cli::explain::{Explanation, JsonLine, explain};
 use serde_json::{Value, json};
-use tollgate_cli::explain::har::{self, Entry, HarError};
-use tollgate_cli::explain::{Explanation, JsonLine, explain};
 
 /// Returns an exchange: a chat request to OpenAI with this body, and its response.
 pub(super) fn exchange(request: &Value, response: &Value) -> Value {
@@ -68,9 +68,9 @@ pub(super) fn line(entry: &Value) -> Value {
         .expect("a line is JSON")
 }
 
-/// Returns the command `tollgate explain` with these arguments, in this folder.
-pub(super) fn tollgate(folder: &std::path::Path, args: &[&str]) -> std::process::Command {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"));
+/// Returns the command `paceline explain` with these arguments, in this folder.
+pub(super) fn paceline(folder: &std::path::Path, args: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_paceline"));
     command.current_dir(folder).arg("explain").args(args);
     command
 }

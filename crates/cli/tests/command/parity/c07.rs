@@ -1,4 +1,4 @@
-//! c07: GoCC's flags and the `TOLLGATE_*` environment variables.
+//! c07: GoCC's flags and the `PACELINE_*` environment variables.
 
 use crate::cli::rig::{TestHome, output_of};
 
@@ -28,8 +28,8 @@ fn c07_invalid_flags_and_variables_are_rejected() {
         let file = name == "--config-file";
         assert!(file || ended.stderr.contains(name), "{flag}: {}", ended.stderr);
         let variable = name.trim_start_matches('-').replace('-', "_").to_uppercase();
-        let variable = format!("TOLLGATE_{variable}");
-        let ended = output_of(home.tollgate("serve").env(&variable, value));
+        let variable = format!("PACELINE_{variable}");
+        let ended = output_of(home.paceline("serve").env(&variable, value));
         assert_eq!(ended.code, Some(2), "{variable}");
         assert!(file || ended.stderr.contains(&variable), "{variable}: {}", ended.stderr);
     }

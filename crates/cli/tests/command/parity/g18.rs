@@ -8,7 +8,7 @@ use crate::cli::stores::two_keys;
 /// Returns a home whose default store has usage of `gpt-4o` and `claude-x`.
 fn home() -> TestHome {
     let home = TestHome::new();
-    two_keys(&home.path("state/tollgate/state.db"));
+    two_keys(&home.path("state/paceline/state.db"));
     home
 }
 
@@ -50,7 +50,7 @@ fn g18_count_estimates_four_characters_a_token() {
 #[test]
 fn g18_config_shows_effective_values() {
     let home = TestHome::new();
-    home.write("config/tollgate/config.yaml", "quotas: {gpt-4o: {rpm: 500}}");
+    home.write("config/paceline/config.yaml", "quotas: {gpt-4o: {rpm: 500}}");
     let output = home.run("config show");
     assert_eq!(output.code, Some(0));
     assert!(output.stdout.contains("500") && output.stdout.contains("config.yaml"), "{output:?}");

@@ -2,7 +2,7 @@
 
 use super::process::Served;
 use crate::cli::rig::TestHome;
-use tollgate_testing::upstream::{TestUpstream, http, json};
+use paceline_testing::upstream::{TestUpstream, http, json};
 
 #[tokio::test]
 async fn limits_of_account_are_read_at_start_with_the_admin_key() {
@@ -40,8 +40,8 @@ async fn limits_of_account_are_read_at_start_with_the_admin_key() {
 #[test]
 fn missing_admin_key_is_named_at_start() {
     let home = TestHome::new();
-    home.write("tollgate.yaml", "providers: [{name: anthropic, limits_from: provider}]");
-    let output = home.run("serve --config tollgate.yaml --port 0");
+    home.write("paceline.yaml", "providers: [{name: anthropic, limits_from: provider}]");
+    let output = home.run("serve --config paceline.yaml --port 0");
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(output.stderr.contains("set ANTHROPIC_ADMIN_KEY"), "{output:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs of `tollgate serve`.
+//! Runs of `paceline serve`.
 
 use std::fs;
 use std::io::Read;
@@ -14,8 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::process::Served;
 use crate::cli::rig::{CommandOutput, TestHome};
-use tollgate_testing::http::{HttpReply, http1};
-use tollgate_testing::process::wrap_command;
+use paceline_testing::http::{HttpReply, http1};
+use paceline_testing::process::wrap_command;
 
 /// A server whose standard error is captured.
 pub(super) struct LoggedServer {
@@ -100,7 +100,7 @@ pub(super) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
 #[tokio::test]
 async fn gocc_flags_start_server_and_sigterm_stops_server() {
     let home = TestHome::new();
-    let served = LoggedServer::start(&mut home.tollgate("serve -m 2 -w 200000 -p 0"));
+    let served = LoggedServer::start(&mut home.paceline("serve -m 2 -w 200000 -p 0"));
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(served.status("/rate/k").await);
@@ -124,8 +124,8 @@ async fn gocc_flags_start_server_and_sigterm_stops_server() {
 async fn response_log_follows_flags_and_omits_secrets() {
     let home = TestHome::new();
     let mut command =
-        home.tollgate("serve -m 1 -w 200000 -p 0 --log2xx --log4xx --log-level=debug");
-    let served = LoggedServer::start(command.env("TOLLGATE_TOKEN", "hunter2"));
+        home.paceline("serve -m 1 -w 200000 -p 0 --log2xx --log4xx --log-level=debug");
+    let served = LoggedServer::start(command.env("PACELINE_TOKEN", "hunter2"));
     let post = |path: &str, token: &str| {
         let request = http1().post(served.url(path)).bearer_auth(token);
         HttpReply::of(request.header("x-correlation-id", "c-1"))
@@ -165,7 +165,7 @@ async fn response_log_follows_flags_and_omits_secrets() {
 #[tokio::test]
 async fn responses_are_not_logged_by_default() {
     let home = TestHome::new();
-    let served = LoggedServer::start(&mut home.tollgate("serve -m 1 -p 0"));
+    let served = LoggedServer::start(&mut home.paceline("serve -m 1 -p 0"));
     served.status("/rate/k").await;
     served.status("/nothing").await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
@@ -181,7 +181,7 @@ async fn keys_file_is_reloaded_after_rename_link_and_error() {
     home.write("a/keys.json", &keys(1));
     std::os::unix::fs::symlink("a", home.path("now")).unwrap();
     let command = "serve -w 200000 -p 0 --config-file now/keys.json";
-    let served = LoggedServer::start(&mut home.tollgate(command));
+    let served = LoggedServer::start(&mut home.paceline(command));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
     let waiter = http1().post(served.url("/rate/k?canWait=true"));
     let waiter = tokio::spawn(HttpReply::of(waiter));
@@ -227,7 +227,7 @@ fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
 fn open_file_limit_is_raised_for_bounds() {
     let home = TestHome::new();
     home.write("c.yaml", "serve: {bounds: {connections: 300}}");
-    let command = home.tollgate("serve --config c.yaml --port 0");
+    let command = home.paceline("serve --config c.yaml --port 0");
     for (hard, allowed, warned) in [(4_000, "428", false), (200, "200", true)] {
         let mut served = LoggedServer::start(&mut with_files(100, hard, &command));
         let process = served.served.process().guard().get_mut().id();
@@ -245,7 +245,7 @@ fn open_file_limit_is_raised_for_bounds() {
 #[test]
 fn default_bound_of_connections_warns_of_no_file_limit() {
     let home = TestHome::new();
-    let command = home.tollgate("serve --port 0");
+    let command = home.paceline("serve --port 0");
     let served = LoggedServer::start(&mut with_files(100, 4_000, &command));
     assert_eq!(served.terminate(), "");
 }
@@ -260,7 +260,7 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
         "retry: {{attempts: 1}}\nserve: {{upstreams: {{up: {{base_url: 'http://{up}', provider: openai}}}}}}"
     );
     home.write("c.yaml", &config);
-    let command = home.tollgate("serve --config c.yaml --port 0");
+    let command = home.paceline("serve --config c.yaml --port 0");
     let served = LoggedServer::start(&mut with_files(64, 64, &command));
     let mut connections = Vec::new();
     let head = "POST /up/v1/files HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
@@ -288,7 +288,7 @@ async fn local_file_shortage_is_not_reported_as_upstream_error() {
 async fn idle_connections_make_room_at_the_file_limit() {
     let home = TestHome::new();
     home.write("c.yaml", "serve: {bounds: {head_timeout: 1h}}");
-    let command = home.tollgate("serve --config c.yaml --port 0");
+    let command = home.paceline("serve --config c.yaml --port 0");
     let served = LoggedServer::start(&mut with_files(64, 64, &command));
     let mut busy = TcpStream::connect(served.addr()).await.unwrap();
     let head = "POST /v1/decide HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";

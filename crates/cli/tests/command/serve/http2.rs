@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 
 use super::tls::{Ca, ReceivedRequest, TlsUpstream, head};
 use crate::serve::process::Served;
-use tollgate_testing::upstream::{field, http, raw};
+use paceline_testing::upstream::{field, http, raw};
 
 /// Starts an upstream that allows `max_streams` concurrent streams, and a proxy in front of it.
 async fn start(max_streams: Option<u32>) -> (Served, TlsUpstream) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::tls::{Ca, TlsUpstream, params, serve};
 use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
-use tollgate_testing::upstream::{TestUpstream, chat, http, json};
+use paceline_testing::upstream::{TestUpstream, chat, http, json};
 
 /// Returns a chat request through this upstream.
 fn through(served: &Served, name: &str) -> reqwest::RequestBuilder {
@@ -77,7 +77,7 @@ async fn untrusted_upstream_gets_no_request_and_no_charge() {
         let detail = problem["detail"].as_str().expect("a text");
         assert!(detail.starts_with(&format!("the upstream `{name}` ")), "{detail}");
         assert!(detail.contains(expected), "{detail}");
-        assert_eq!(problem["error"]["message"], format!("tollgate: {detail}"));
+        assert_eq!(problem["error"]["message"], format!("paceline: {detail}"));
         for secret in ["hush", "127.0.0.1", "gateway.example"] {
             assert!(!problem.to_string().contains(secret), "{problem}");
         }
@@ -95,7 +95,7 @@ async fn untrusted_upstream_gets_no_request_and_no_charge() {
 
 #[tokio::test]
 async fn plain_upstream_behind_https_url_gives_hint() {
-    let up = tollgate_testing::upstream::listen(|mut stream| {
+    let up = paceline_testing::upstream::listen(|mut stream| {
         Box::pin(async move {
             use tokio::io::AsyncWriteExt;
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;

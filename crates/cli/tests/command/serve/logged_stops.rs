@@ -4,7 +4,7 @@ use std::fs::File;
 
 use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
-use tollgate_testing::upstream::{TestUpstream, chat, http};
+use paceline_testing::upstream::{TestUpstream, chat, http};
 
 /// Starts a server in front of an upstream, whose log is the file `log`.
 fn serve_logged(up: &TestUpstream, quotas: &str, mode: &str) -> Served {
@@ -91,7 +91,7 @@ async fn refusal_that_stops_a_key_is_logged_in_the_providers_words() {
             }
         }
         let log = served.read_with("log", words);
-        let is_of_key = |line: &&str| line.contains("tollgate::refusals") && line.contains(words);
+        let is_of_key = |line: &&str| line.contains("paceline::refusals") && line.contains(words);
         let lines: Vec<_> = log.lines().filter(is_of_key).collect();
         assert_eq!(lines.len(), 1, "{log}");
         assert!(lines[0].contains(&format!(r#""key":"{key}""#)), "{log}");

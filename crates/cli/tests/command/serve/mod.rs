@@ -1,4 +1,4 @@
-//! Tests of `tollgate serve` as a process.
+//! Tests of `paceline serve` as a process.
 
 mod account_limits;
 #[cfg(unix)]

@@ -1,10 +1,10 @@
-//! A `tollgate serve` process.
+//! A `paceline serve` process.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use crate::cli::rig::{CommandOutput, TestHome};
-use tollgate_testing::process::InteractiveProcess;
+use paceline_testing::process::InteractiveProcess;
 
 /// A server that is killed at the end of its test.
 pub(crate) struct Served {
@@ -21,8 +21,8 @@ impl Served {
 
     /// Starts a server in an existing home; `set` changes the command.
     pub(crate) fn start_in(home: TestHome, config: &str, set: impl FnOnce(&mut Command)) -> Self {
-        home.write("tollgate.yaml", config);
-        let mut command = home.tollgate("serve --config tollgate.yaml --port 0");
+        home.write("paceline.yaml", config);
+        let mut command = home.paceline("serve --config paceline.yaml --port 0");
         set(command.stderr(Stdio::null()));
         Self { home: Some(home), ..Self::spawn(&mut command) }
     }

@@ -1,4 +1,4 @@
-//! Signals to `tollgate serve`, and its saved state.
+//! Signals to `paceline serve`, and its saved state.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::process::Command;
 use super::command::LoggedServer;
 use super::command::eventually;
 use crate::cli::rig::TestHome;
-use tollgate_testing::http::{HttpReply, http1};
-use tollgate_testing::process::ChildGuard;
+use paceline_testing::http::{HttpReply, http1};
+use paceline_testing::process::ChildGuard;
 
 /// A daily quota, kept in a file.
 const DAILY: &str = "quotas: {k: {rpd: 100}}\nstore: {yaml: state/state.yaml, flush: 1h}\n\
                      margin: {percent: 0, lag: 0s}\n";
 
 fn command(home: &TestHome) -> Command {
-    home.tollgate("serve --config tollgate.yaml --port 0")
+    home.paceline("serve --config paceline.yaml --port 0")
 }
 
 /// Returns the usage of `k` in a newly started server.
@@ -30,7 +30,7 @@ async fn used(home: &TestHome) -> u64 {
 async fn stop_signals_save_usage() {
     for signal in ["-TERM", "-INT"] {
         let home = TestHome::new();
-        home.write("tollgate.yaml", DAILY);
+        home.write("paceline.yaml", DAILY);
         home.write("state/.keep", "");
         let mut served = LoggedServer::start(&mut command(&home));
         for _ in 0..51 {
@@ -52,12 +52,12 @@ async fn stop_signals_save_usage() {
 #[tokio::test]
 async fn interrupted_drain_saves_usage() {
     let home = TestHome::new();
-    home.write("tollgate.yaml", &format!("{DAILY}serve: {{drain: 1h}}\n"));
+    home.write("paceline.yaml", &format!("{DAILY}serve: {{drain: 1h}}\n"));
     home.write("state/.keep", "");
     let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!(served.status("/rate/k").await, 200);
     // A body that is never sent keeps the request in progress.
-    let mut wire = tollgate_testing::wire::Wire::connect(served.addr()).await.unwrap();
+    let mut wire = paceline_testing::wire::Wire::connect(served.addr()).await.unwrap();
     let head =
         b"POST /v1/reserve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
                  Content-Length: 9\r\n\r\n";
@@ -76,7 +76,7 @@ async fn interrupted_drain_saves_usage() {
 #[tokio::test]
 async fn unwritable_state_fails_exit() {
     let home = TestHome::new();
-    home.write("tollgate.yaml", DAILY);
+    home.write("paceline.yaml", DAILY);
     home.write("state/.keep", "");
     let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!(served.status("/rate/k").await, 200);
@@ -87,7 +87,7 @@ async fn unwritable_state_fails_exit() {
     let output = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
     assert_eq!(output.code, Some(1), "{output:?}");
     let is_reported = output.stderr.lines().any(|line| {
-        line.starts_with("tollgate: ") && line.contains("state.yaml") && line.contains("not saved")
+        line.starts_with("paceline: ") && line.contains("state.yaml") && line.contains("not saved")
     });
     assert!(is_reported, "{output:?}");
 }
@@ -97,21 +97,21 @@ async fn sighup_reloads_configuration_and_logs_result() {
     let home = TestHome::new();
     let quota =
         |most: u32| format!("quotas: {{k: {{rpd: {most}}}}}\nmargin: {{percent: 0, lag: 0s}}\n");
-    home.write("tollgate.yaml", &quota(1));
+    home.write("paceline.yaml", &quota(1));
     let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
 
     served.signal("-HUP");
     eventually(async || served.logged("SIGHUP: the configuration has not changed")).await;
 
-    home.write("tollgate.yaml", &quota(2));
+    home.write("paceline.yaml", &quota(2));
     served.signal("-HUP");
     eventually(async || served.logged("SIGHUP: configuration reloaded")).await;
     assert!(served.logged("quotas.k"));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
 
     // An invalid file changes nothing; each signal logs the error again.
-    home.write("tollgate.yaml", "quotas: {k: {rpd: many}}");
+    home.write("paceline.yaml", "quotas: {k: {rpd: many}}");
     for times in 1..=2 {
         served.signal("-HUP");
         eventually(async || served.times("SIGHUP: invalid configuration") == times).await;
@@ -119,7 +119,7 @@ async fn sighup_reloads_configuration_and_logs_result() {
     assert!(served.logged("quotas.k.rpd"));
     assert_eq!(served.status("/rate/k").await, 429);
 
-    home.write("tollgate.yaml", &quota(3));
+    home.write("paceline.yaml", &quota(3));
     served.signal("-HUP");
     eventually(async || served.status("/rate/k").await == 200).await;
     let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
@@ -136,9 +136,9 @@ fn replace_by_pipe(path: &Path) {
 #[tokio::test]
 async fn configuration_replaced_by_pipe_is_refused() {
     let home = TestHome::new();
-    home.write("tollgate.yaml", "quotas: {k: {rpd: 1}}\n");
+    home.write("paceline.yaml", "quotas: {k: {rpd: 1}}\n");
     let mut served = LoggedServer::start(&mut command(&home));
-    replace_by_pipe(&home.path("tollgate.yaml"));
+    replace_by_pipe(&home.path("paceline.yaml"));
     served.signal("-HUP");
     eventually(async || served.logged("SIGHUP: invalid configuration")).await;
     assert!(served.logged("not a regular file"));
@@ -151,7 +151,7 @@ fn pipe_in_place_of_prices_or_state_is_an_error() {
     let home = TestHome::new();
     replace_by_pipe(&home.path("pipe.yaml"));
     for section in ["prices: {file: pipe.yaml}", "store: {yaml: pipe.yaml}"] {
-        home.write("tollgate.yaml", section);
+        home.write("paceline.yaml", section);
         let output = crate::cli::rig::output_of(&mut command(&home));
         assert_eq!(output.code, Some(2), "{section}: {output:?}");
         assert!(output.stderr.contains("not a regular file"), "{section}: {output:?}");
@@ -161,7 +161,7 @@ fn pipe_in_place_of_prices_or_state_is_an_error() {
 #[tokio::test]
 async fn sigterm_ends_server_that_waits_for_configuration() {
     let home = TestHome::new();
-    let path = home.path("tollgate.yaml");
+    let path = home.path("paceline.yaml");
     replace_by_pipe(&path);
     let mut process = ChildGuard::start(&mut command(&home));
     // Opening the pipe succeeds when the server opens it.
@@ -177,7 +177,7 @@ async fn sigterm_ends_server_that_waits_for_configuration() {
 #[tokio::test]
 async fn sighup_without_file_logs_notice() {
     let home = TestHome::new();
-    let mut served = LoggedServer::start(&mut home.tollgate("serve -m 1 -w 200000 -p 0"));
+    let mut served = LoggedServer::start(&mut home.paceline("serve -m 1 -w 200000 -p 0"));
     served.signal("-HUP");
     eventually(async || served.logged("SIGHUP: no configuration file")).await;
     assert_eq!(served.status("/rate/k").await, 200);

@@ -13,7 +13,7 @@ use crate::cli::rig::TestHome;
 /// A server that logs all responses, to a pipe that is not read.
 fn served() -> Served {
     let home = TestHome::new();
-    Served::spawn(&mut home.tollgate("serve -p 0 --log2xx"))
+    Served::spawn(&mut home.paceline("serve -p 0 --log2xx"))
 }
 
 /// Sends `count` requests for `/healthz` on one connection, and returns the number of responses.

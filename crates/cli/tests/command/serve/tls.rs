@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::cli::rig::TestHome;
 use crate::serve::process::Served;
-use tollgate_testing::upstream::listen;
+use paceline_testing::upstream::listen;
 
 /// A certificate authority.
 pub(super) struct Ca {

@@ -3,8 +3,8 @@
 use axum::body::Body;
 use axum::http::{Request, Response, Version};
 use http_body_util::BodyExt;
-use tollgate_testing::http::h2c;
-use tollgate_testing::upstream::raw;
+use paceline_testing::http::h2c;
+use paceline_testing::upstream::raw;
 
 use super::tls::{Ca, TlsUpstream, head};
 

@@ -26,17 +26,17 @@ pub(super) fn components(schemas: &mut Schemas) -> Value {
             "token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "The client token (TOLLGATE_TOKEN), if one is set, or the admin token.",
+                "description": "The client token (PACELINE_TOKEN), if one is set, or the admin token.",
             },
             "adminToken": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "The admin token (TOLLGATE_ADMIN_TOKEN).",
+                "description": "The admin token (PACELINE_ADMIN_TOKEN).",
             },
-            "tollgateToken": {
+            "pacelineToken": {
                 "type": "apiKey",
                 "in": "header",
-                "name": "x-tollgate-token",
+                "name": "x-paceline-token",
                 "description": "The same token in a header of its own.",
             },
         },

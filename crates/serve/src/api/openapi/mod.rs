@@ -69,7 +69,7 @@ fn value(max_key_length: usize) -> Value {
     json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "tollgate",
+            "title": "paceline",
             "version": env!("CARGO_PKG_VERSION"),
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
             "description": DESCRIPTION,

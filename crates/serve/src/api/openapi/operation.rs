@@ -120,7 +120,7 @@ impl Operation {
 
     /// Sets the security scheme.
     pub(super) fn security(self, scheme: &str) -> Self {
-        self.with("security", json!([{scheme: []}, {"tollgateToken": []}]))
+        self.with("security", json!([{scheme: []}, {"pacelineToken": []}]))
     }
 
     fn insert(mut self, status: u16, response: Value) -> Self {

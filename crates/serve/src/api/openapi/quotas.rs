@@ -1,5 +1,5 @@
+use paceline::config::section::quota_schema;
 use serde_json::Value;
-use tollgate::config::section::quota_schema;
 
 use super::Schemas;
 use super::operation::{OUT_OF_CAPACITY, Operation};

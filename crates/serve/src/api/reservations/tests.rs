@@ -3,9 +3,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use tollgate::Timestamp;
-use tollgate::limiter::ManualClock;
-use tollgate::quota::{Dimension, Margin, Quota};
+use paceline::Timestamp;
+use paceline::limiter::ManualClock;
+use paceline::quota::{Dimension, Margin, Quota};
 
 /// A step of a test; the index selects a reservation.
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +192,7 @@ impl Harness {
     fn in_flight(&self) -> u64 {
         let limits = self.limiter.stats("k").limits;
         let in_flight =
-            |limit: &&tollgate::limiter::LimitStats| limit.dimension == Dimension::Concurrency;
+            |limit: &&paceline::limiter::LimitStats| limit.dimension == Dimension::Concurrency;
         limits.iter().find(in_flight).map_or(0, |limit| limit.held + limit.used)
     }
 }

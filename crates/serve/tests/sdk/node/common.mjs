@@ -1,7 +1,7 @@
 // Shared parts of the scripts, which print one line of JSON for each case, in order.
 import assert from "node:assert/strict";
 
-export const PROXY = process.env.TOLLGATE_PROXY;
+export const PROXY = process.env.PACELINE_PROXY;
 export const PROMPT = "What is the capital of France?";
 export { assert };
 

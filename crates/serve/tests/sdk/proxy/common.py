@@ -3,7 +3,7 @@
 import json
 import os
 
-PROXY = os.environ["TOLLGATE_PROXY"]
+PROXY = os.environ["PACELINE_PROXY"]
 
 PROMPT = "What is the capital of France?"
 

@@ -7,7 +7,7 @@ import openai
 from common import PROMPT, PROXY, expect_error, report
 
 messages = [{"role": "user", "content": PROMPT}]
-case = os.environ["TOLLGATE_SDK"]
+case = os.environ["PACELINE_SDK"]
 
 if case == "openai":
     client = openai.OpenAI(base_url=f"{PROXY}/openai/v1", api_key="sk-proxied")

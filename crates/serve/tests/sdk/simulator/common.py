@@ -5,9 +5,9 @@ import os
 
 # The simulated providers: one with limits that the scripts do not reach, one that
 # admits one request per minute, and one that admits one request per second.
-OPEN = os.environ["TOLLGATE_OPEN_URL"]
-FULL = os.environ["TOLLGATE_FULL_URL"]
-PACED = os.environ["TOLLGATE_PACED_URL"]
+OPEN = os.environ["PACELINE_OPEN_URL"]
+FULL = os.environ["PACELINE_FULL_URL"]
+PACED = os.environ["PACELINE_PACED_URL"]
 
 PROMPT = "What is the capital of France?"
 
@@ -18,7 +18,7 @@ def report(case, usage=None, **more):
 
 
 def usage(input, output, cache_read=0, cache_write=0):
-    """Returns usage as tollgate counts it: `input` is the whole prompt, including cached tokens."""
+    """Returns usage as paceline counts it: `input` is the whole prompt, including cached tokens."""
     return {
         "input": input,
         "output": output,

@@ -16,9 +16,9 @@ mod tokens;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use paceline::limiter::{Limiter, ManualClock};
+use paceline_serve::{Server, Tokens};
 use serde_json::{Value, json};
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate_serve::{Server, Tokens};
 
 /// A server with a manual clock, and an admin client.
 struct Rig {
@@ -48,14 +48,14 @@ impl Rig {
             false => format!("serve: {{listen: '127.0.0.1:0'}}, {text}"),
         };
         let text = format!("{{margin: {{percent: 0, lag: 0s}}, {text}}}");
-        let config = tollgate_serve::parse(&text).unwrap();
+        let config = paceline_serve::parse(&text).unwrap();
         let clock = ManualClock::new();
         let limiter = config.builder().clock(clock.clone()).build().unwrap();
         let mut tokens = Tokens::default();
         tokens.admin = Some(ADMIN.to_owned());
         tokens.client = client_token.map(str::to_owned);
         let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();
-        let client = tollgate_testing::http::client();
+        let client = paceline_testing::http::client();
         Self { clock, limiter, server, client }
     }
 

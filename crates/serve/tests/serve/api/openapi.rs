@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use paceline_serve::{Server, Tokens};
 use serde_json::Value;
-use tollgate_serve::{Server, Tokens};
 
 use super::{ADMIN, Rig};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 #[tokio::test]
 async fn document_lists_paths_and_key_length() {
@@ -47,7 +47,7 @@ async fn documented_methods_match_the_router() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_conforms_to_document() {
     let Some(schemathesis) = Schemathesis::installed() else { return };
-    let config = tollgate_serve::parse(CONFIG).unwrap();
+    let config = paceline_serve::parse(CONFIG).unwrap();
     let limiter = config.builder().build().unwrap();
     let mut tokens = Tokens::default();
     (tokens.client, tokens.admin) = (Some("a client's".to_owned()), Some(ADMIN.to_owned()));

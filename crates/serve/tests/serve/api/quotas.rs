@@ -1,5 +1,5 @@
+use paceline::limiter::RateLimited;
 use serde_json::{Value, json};
-use tollgate::limiter::RateLimited;
 
 use super::{ADMIN, Rig, send};
 

@@ -1,9 +1,9 @@
+use paceline::limiter::Limiter;
+use paceline_serve::{Server, Tokens};
+use paceline_testing::http::reserve;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tollgate::limiter::Limiter;
-use tollgate_serve::{Server, Tokens};
-use tollgate_testing::http::reserve;
 
 use super::Rig;
 
@@ -65,8 +65,8 @@ async fn settlement_during_shutdown_is_stored() {
 
 /// Starts a server with a store and the system clock.
 async fn start(config: &str) -> (Server, Limiter) {
-    let config = tollgate_serve::parse(config).unwrap();
-    let limiter = tollgate_serve::limiter(&config).unwrap();
+    let config = paceline_serve::parse(config).unwrap();
+    let limiter = paceline_serve::limiter(&config).unwrap();
     (Server::bind(config, limiter.clone(), Tokens::default()).await.unwrap(), limiter)
 }
 

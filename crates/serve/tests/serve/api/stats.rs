@@ -1,7 +1,7 @@
+use paceline::limiter::{KeySnapshot, LearnedLimit, RateLimited};
+use paceline::provider::UtilizationReading;
+use paceline::quota::Dimension;
 use serde_json::{Value, json};
-use tollgate::limiter::{KeySnapshot, LearnedLimit, RateLimited};
-use tollgate::provider::UtilizationReading;
-use tollgate::quota::Dimension;
 
 use super::Rig;
 
@@ -57,12 +57,12 @@ async fn total_has_no_window_in_quota_and_stats() {
 #[tokio::test]
 async fn stats_include_refusal_of_account() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
-    let mut refusal = tollgate::provider::Refusal::new(tollgate::provider::RefusalKind::Account);
+    let mut refusal = paceline::provider::Refusal::new(paceline::provider::RefusalKind::Account);
     refusal.text = "Your credit balance is too low".into();
     for _ in 0..3 {
-        let permit = rig.limiter.try_acquire("a", &tollgate::Cost::new()).unwrap();
+        let permit = rig.limiter.try_acquire("a", &paceline::Cost::new()).unwrap();
         rig.limiter.feedback().rate_limited("a", &RateLimited::of(refusal.clone()));
-        permit.settle(&tollgate::Cost::new());
+        permit.settle(&paceline::Cost::new());
     }
     let response = rig.get("/v1/stats/a").await;
     assert_eq!(response.assert_status(200).body["account_refused"], &*refusal.text);
@@ -114,7 +114,7 @@ async fn stats_include_learned_limits() {
 #[tokio::test]
 async fn stats_include_utilization_of_windows() {
     let rig = Rig::start("quotas: {a: {concurrency: 4, utilization: 0.9}}").await;
-    let permit = rig.limiter.try_acquire("a", &tollgate::Cost::new()).unwrap();
+    let permit = rig.limiter.try_acquire("a", &paceline::Cost::new()).unwrap();
     let mut reading = UtilizationReading::new("5h", 0.95);
     reading.reset = Some(std::time::Duration::from_secs(60));
     permit.observe_utilization(&[reading]);

@@ -7,10 +7,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::stream::FuturesUnordered;
 use futures_util::stream::{self, StreamExt};
+use paceline_testing::http::{http1, http2};
 use reqwest::{Body, Client, RequestBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tollgate_testing::http::{http1, http2};
 
 use super::Answering;
 use crate::proxy::rig::Proxy;

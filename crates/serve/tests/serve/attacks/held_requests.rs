@@ -1,8 +1,8 @@
 //! Requests over HTTP/2 that stay open: over all its connections, a client has only its part of the streams.
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use paceline_testing::http::{http1, http2};
 use reqwest::{Client, RequestBuilder};
-use tollgate_testing::http::{http1, http2};
 
 use super::Answering;
 use crate::proxy::rig::Proxy;

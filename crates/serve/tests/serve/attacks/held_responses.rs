@@ -9,15 +9,15 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use paceline_serve::{Server, Tokens};
 use tokio::net::TcpStream;
-use tollgate_serve::{Server, Tokens};
 
 /// A server behind a reverse proxy that states its clients.
 async fn start(bounds: &str) -> Server {
     let text = format!(
         "serve: {{listen: '127.0.0.1:0', trusted_proxies: ['127.0.0.1'], bounds: {{{bounds}}}}}"
     );
-    let config = tollgate_serve::parse(&text).unwrap();
+    let config = paceline_serve::parse(&text).unwrap();
     let limiter = config.builder().build().unwrap();
     let mut tokens = Tokens::default();
     (tokens.client, tokens.admin) = (Some("client".to_owned()), Some("admin".to_owned()));

@@ -136,12 +136,12 @@ async fn keys_of_rate_are_apart_from_those_of_the_proxy() {
     }
     assert_eq!(used(&proxy, &["rate/m", "tenant:b"]), [4, 4]);
     // Models and keys of `/rate` share a quota among themselves only.
-    proxy.limiter.quotas().set("pair-*", &tollgate::Quota::new().rpd(2).shared()).unwrap();
+    proxy.limiter.quotas().set("pair-*", &paceline::Quota::new().rpd(2).shared()).unwrap();
     assert_eq!([granted("pair-1").await, granted("pair-2").await], [2, 0]);
     for (model, status) in [("pair-1", 200), ("pair-3", 200), ("pair-3", 429)] {
         assert_eq!(send(proxy.chat(model).header("x-tenant", "c")).await.0, status, "{model}");
     }
     // A quota that changes while the server runs applies to both.
-    proxy.limiter.quotas().set("user-1", &tollgate::Quota::new().rpd(5)).unwrap();
+    proxy.limiter.quotas().set("user-1", &paceline::Quota::new().rpd(5)).unwrap();
     assert_eq!(granted("user-1").await, 3);
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use paceline::limiter::{KeySnapshot, LearnedLimit};
+use paceline::provider::UtilizationReading;
+use paceline::quota::{Cost, Dimension};
+use paceline_serve::Tokens;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tollgate::limiter::{KeySnapshot, LearnedLimit};
-use tollgate::provider::UtilizationReading;
-use tollgate::quota::{Cost, Dimension};
-use tollgate_serve::Tokens;
 
 use super::{Chromium, Rig};
 
@@ -169,7 +169,7 @@ async fn learned_limits_are_below_the_name_of_the_key() {
     let mut key = KeySnapshot::new("gpt-4o", Vec::new());
     key.learned = vec![LearnedLimit::new(Dimension::Concurrency, 8.0, rig.limiter.now(), 1)];
     rig.limiter.state().absorb(&[key]);
-    let permit = rig.limiter.try_acquire("gpt-4o", &tollgate::Cost::new()).unwrap();
+    let permit = rig.limiter.try_acquire("gpt-4o", &paceline::Cost::new()).unwrap();
     permit.observe_utilization(&[UtilizationReading::new("5h", 0.42)]);
     browser.open(&rig.url("/")).await;
     browser.until("document.getElementById('state').dataset.state === 'live'").await;
@@ -210,7 +210,7 @@ async fn page_fits_all_widths_schemes_and_key_counts() {
                 }
             }
             if second == 30 && count > 0 {
-                let refusal = tollgate::limiter::RateLimited::new(Some(Duration::from_secs(40)));
+                let refusal = paceline::limiter::RateLimited::new(Some(Duration::from_secs(40)));
                 let key = if count == 3 { "gpt-4o" } else { "user-1-with-a-rather-long-name-x" };
                 rig.limiter.feedback().rate_limited(key, &refusal);
             }

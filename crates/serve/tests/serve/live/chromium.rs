@@ -16,7 +16,7 @@ pub(super) struct Chromium {
 
 impl Chromium {
     pub(super) async fn start() -> Self {
-        let client = tollgate_testing::http::client();
+        let client = paceline_testing::http::client();
         // Of several at the same time, one may find its port taken in IPv6, and ends.
         let (driver, port) = (0..10).find_map(|_| driver()).expect("chromedriver starts");
         let root = format!("http://127.0.0.1:{port}/session");

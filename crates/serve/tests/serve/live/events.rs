@@ -1,8 +1,8 @@
 use std::time::Duration;
 
+use paceline::limiter::{KeySnapshot, LearnedLimit, RateLimited};
+use paceline::quota::{Cost, Dimension};
 use serde_json::Value;
-use tollgate::limiter::{KeySnapshot, LearnedLimit, RateLimited};
-use tollgate::quota::{Cost, Dimension};
 
 use super::{Rig, expected, keys};
 
@@ -106,7 +106,7 @@ async fn busiest_keys_are_shown_and_others_counted() {
 async fn rare_events_are_listed_newest_first() {
     let rig = Rig::start(QUOTAS).await;
     let mut events = rig.events().await;
-    rig.limiter.quotas().set("mail", &tollgate::Quota::new().rpm(50)).unwrap();
+    rig.limiter.quotas().set("mail", &paceline::Quota::new().rpm(50)).unwrap();
     let refusal = RateLimited::new(Some(Duration::from_secs(9)));
     rig.limiter.feedback().rate_limited("chat", &refusal);
     let snapshot = rig.next(&mut events).await;

@@ -1,7 +1,7 @@
-use tollgate::quota::Cost;
+use paceline::quota::Cost;
 
 use super::Rig;
-use tollgate_testing::metrics_page::MetricsPage;
+use paceline_testing::metrics_page::MetricsPage;
 
 pub(super) async fn scrape(rig: &Rig) -> MetricsPage {
     let page = rig.get("/metrics").await;
@@ -19,18 +19,18 @@ async fn counters_under_load_are_monotonic_and_exact() {
     let mut before = 0.0;
     while !load.is_finished() {
         let page = scrape(&rig).await;
-        let granted = page.sum("tollgate_serve_granted_total", &[]);
+        let granted = page.sum("paceline_serve_granted_total", &[]);
         assert!(granted >= before, "{granted} after {before}");
         before = granted;
     }
     let granted = load.await.unwrap() as f64;
     let page = scrape(&rig).await;
     assert_eq!(granted, 3_000.0);
-    assert_eq!(page.sum("tollgate_serve_granted_total", &[]), granted);
-    assert_eq!(page.sum("tollgate_serve_denied_total", &[]), 1_000.0);
+    assert_eq!(page.sum("paceline_serve_granted_total", &[]), granted);
+    assert_eq!(page.sum("paceline_serve_denied_total", &[]), 1_000.0);
     let of_key = [("key", "chat"), ("dimension", "requests"), ("window_seconds", "60")];
-    assert_eq!(page.sum("tollgate_used", &of_key), granted);
-    assert_eq!(page.sum("tollgate_capacity", &of_key), 3_000.0);
+    assert_eq!(page.sum("paceline_used", &of_key), granted);
+    assert_eq!(page.sum("paceline_capacity", &of_key), 3_000.0);
 }
 
 #[tokio::test]
@@ -41,11 +41,11 @@ async fn requests_are_counted_by_route_and_status_class() {
     }
     let page = scrape(&rig).await;
     let requests = |route, status| {
-        page.sum("tollgate_serve_requests_total", &[("route", route), ("status", status)])
+        page.sum("paceline_serve_requests_total", &[("route", route), ("status", status)])
     };
     assert_eq!((requests("/", "2xx"), requests("/healthz", "2xx")), (1.0, 2.0));
     assert_eq!(requests("/{upstream}/...", "4xx"), 1.0);
-    assert_eq!(page.sum("tollgate_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
+    assert_eq!(page.sum("paceline_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
     let started = page.sum("process_start_time_seconds", &[]);
     assert_eq!(started, (rig.limiter.now().as_nanos() / 1_000_000_000) as f64);
 }
@@ -60,6 +60,6 @@ async fn client_keys_create_no_series() {
     }
     let page = scrape(&rig).await;
     assert!(page.series() < before + 20, "{} after {before}", page.series());
-    let keys = page.values("tollgate_waiting", "key");
+    let keys = page.values("paceline_waiting", "key");
     assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["other", "tenant:*"]);
 }

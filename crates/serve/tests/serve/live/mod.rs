@@ -11,9 +11,9 @@ mod traffic;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use paceline::limiter::{Limiter, ManualClock};
+use paceline_serve::{Server, Tokens};
 use serde_json::Value;
-use tollgate::limiter::{Limiter, ManualClock};
-use tollgate_serve::{Server, Tokens};
 
 use self::chromium::Chromium;
 
@@ -40,7 +40,7 @@ impl Rig {
     /// Starts a server with tokens.
     async fn start_with_tokens(yaml: &str, tokens: Tokens) -> Self {
         let config =
-            tollgate_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
+            paceline_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
         let clock = ManualClock::new();
         let mut builder = config.builder().clock(clock.clone());
         if let Some(backend) = config.backend().unwrap() {
@@ -48,7 +48,7 @@ impl Rig {
         }
         let limiter = builder.build().unwrap();
         let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();
-        let client = tollgate_testing::http::client();
+        let client = paceline_testing::http::client();
         Self { server, limiter, clock, client }
     }
 
@@ -105,7 +105,7 @@ fn keys(snapshot: &Value) -> HashMap<&str, &Value> {
 /// Returns the expected values of a key, from the limiter.
 fn expected(limiter: &Limiter, key: &str) -> Vec<(String, u64, u64, u64)> {
     let stats = limiter.stats(key);
-    let amounts = |limit: &tollgate::limiter::LimitStats| {
+    let amounts = |limit: &paceline::limiter::LimitStats| {
         (limit.dimension.to_string(), limit.limit, limit.used, limit.held)
     };
     stats.limits.iter().map(amounts).collect()

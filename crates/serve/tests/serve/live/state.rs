@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use tollgate::quota::Cost;
-use tollgate_serve::{Server, Tokens};
-use tollgate_testing::metrics_page::MetricsPage;
-use tollgate_testing::servers::Redis;
+use paceline::quota::Cost;
+use paceline_serve::{Server, Tokens};
+use paceline_testing::metrics_page::MetricsPage;
+use paceline_testing::servers::Redis;
 
-/// Starts a server with this configuration, as `tollgate serve` does.
-async fn server(yaml: &str) -> (Server, tollgate::Limiter) {
+/// Starts a server with this configuration, as `paceline serve` does.
+async fn server(yaml: &str) -> (Server, paceline::Limiter) {
     let config =
-        tollgate_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
+        paceline_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
     let limiter = config.open(config.builder()).unwrap();
     (Server::bind(config, limiter.clone(), Tokens::default()).await.unwrap(), limiter)
 }
 
 async fn get(server: &Server, path: &str) -> (u16, String) {
     let url = format!("http://{}{path}", server.addr());
-    let response = tollgate_testing::http::client().get(url).send().await.unwrap();
+    let response = paceline_testing::http::client().get(url).send().await.unwrap();
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
@@ -63,45 +63,45 @@ async fn store_and_bus_are_on_metrics_page() {
     ))
     .await;
     until_ready(&server, 200).await;
-    page_above(&server, "tollgate_bus_connected", 0.0).await;
+    page_above(&server, "paceline_bus_connected", 0.0).await;
     for _ in 0..5 {
         limiter.acquire("m", &Cost::new()).await.unwrap().settle(&Cost::new());
     }
-    while scrape(&server).await.sum("tollgate_cluster_decisions_total", &[("by", "lease")]) == 0.0 {
+    while scrape(&server).await.sum("paceline_cluster_decisions_total", &[("by", "lease")]) == 0.0 {
         limiter.acquire("l", &Cost::new()).await.unwrap().settle(&Cost::new());
     }
     assert!(limiter.feedback().reduce("m", "a test"));
-    let page = page_above(&server, "tollgate_bus_published_total", 0.0).await;
-    assert_eq!(page.sum("tollgate_cluster_connected", &[]), 1.0);
-    assert_eq!(page.sum("tollgate_cluster_members", &[]), 1.0);
+    let page = page_above(&server, "paceline_bus_published_total", 0.0).await;
+    assert_eq!(page.sum("paceline_cluster_connected", &[]), 1.0);
+    assert_eq!(page.sum("paceline_cluster_members", &[]), 1.0);
     // Keys with a limit of concurrent requests are decided by the store.
-    assert!(page.sum("tollgate_cluster_decisions_total", &[("by", "store")]) >= 5.0);
+    assert!(page.sum("paceline_cluster_decisions_total", &[("by", "store")]) >= 5.0);
     for name in ["cluster_call", "bus_publish", "store_flush"] {
-        let name = format!("tollgate_{name}_seconds");
+        let name = format!("paceline_{name}_seconds");
         assert_eq!(page.kind(&name), Some("histogram"));
         let count = page.sum(&format!("{name}_count"), &[]);
         assert!(count > 0.0 && page.sum(&format!("{name}_sum"), &[]) > 0.0, "{name}");
         assert_eq!(page.sum(&format!("{name}_bucket"), &[("le", "+Inf")]), count);
     }
-    assert!(page.sum("tollgate_cluster_call_seconds_count", &[]) >= 10.0);
+    assert!(page.sum("paceline_cluster_call_seconds_count", &[]) >= 10.0);
 
     redis.server().kill();
-    page_above(&server, "tollgate_cluster_outages_total", 0.0).await;
+    page_above(&server, "paceline_cluster_outages_total", 0.0).await;
     let (status, text) = get(&server, "/readyz").await;
     assert!(status == 200 && text.contains("unreachable"), "open serves without it: {text}");
     limiter.acquire("m", &Cost::new()).await.unwrap().settle(&Cost::new());
-    let page = page_above(&server, "tollgate_bus_retries_total", 2.0).await;
-    let degraded = |policy| page.sum("tollgate_cluster_degraded_total", &[("policy", policy)]);
+    let page = page_above(&server, "paceline_bus_retries_total", 2.0).await;
+    let degraded = |policy| page.sum("paceline_cluster_degraded_total", &[("policy", policy)]);
     assert_eq!((degraded("open"), degraded("closed"), degraded("local_share")), (1.0, 0.0, 0.0));
-    assert_eq!(page.sum("tollgate_cluster_outages_total", &[]), 1.0);
-    assert_eq!(page.sum("tollgate_cluster_undelivered_keys", &[]), 1.0);
-    assert_eq!(page.sum("tollgate_cluster_connected", &[]), 0.0);
-    assert_eq!(page.sum("tollgate_bus_connected", &[]), 0.0);
-    assert_eq!(page.sum("tollgate_bus_outages_total", &[]), 1.0);
-    assert!(page.sum("tollgate_cluster_connects_total", &[]) > 1.0);
+    assert_eq!(page.sum("paceline_cluster_outages_total", &[]), 1.0);
+    assert_eq!(page.sum("paceline_cluster_undelivered_keys", &[]), 1.0);
+    assert_eq!(page.sum("paceline_cluster_connected", &[]), 0.0);
+    assert_eq!(page.sum("paceline_bus_connected", &[]), 0.0);
+    assert_eq!(page.sum("paceline_bus_outages_total", &[]), 1.0);
+    assert!(page.sum("paceline_cluster_connects_total", &[]) > 1.0);
     redis.restart();
-    let page = page_above(&server, "tollgate_cluster_connected", 0.0).await;
-    assert_eq!(page.sum("tollgate_cluster_undelivered_keys", &[]), 0.0);
+    let page = page_above(&server, "paceline_cluster_connected", 0.0).await;
+    assert_eq!(page.sum("paceline_cluster_undelivered_keys", &[]), 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

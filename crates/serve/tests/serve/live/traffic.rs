@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
+use paceline::middleware::RateLimitLayer;
 use serde_json::json;
-use tollgate::middleware::RateLimitLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::metrics::scrape;
@@ -57,8 +57,8 @@ async fn unreachable_store_is_shown() {
     assert_eq!((&cluster["account"], &cluster["connected"]), (&json!("team-a"), &json!(false)));
     assert_eq!(cluster["degraded"], 1);
     let page = scrape(&rig).await;
-    assert_eq!(page.sum("tollgate_cluster_connected", &[]), 0.0);
-    assert_eq!(page.sum("tollgate_cluster_degraded_total", &[]), 1.0);
+    assert_eq!(page.sum("paceline_cluster_connected", &[]), 0.0);
+    assert_eq!(page.sum("paceline_cluster_degraded_total", &[]), 1.0);
 
     let browser = Chromium::start().await;
     browser.set_viewport(1280, "light").await;

@@ -17,14 +17,14 @@ async fn c06_server_without_store_is_ready_if_it_serves() {
             "cluster: {{redis: 'redis://127.0.0.1:1', account: a, timeout: 20ms, on_failure: {mode}}}\n\
              serve: {{listen: '127.0.0.1:0'}}"
         );
-        let config = tollgate_serve::parse(&text).unwrap();
-        let limiter = tollgate_serve::limiter(&config).unwrap();
+        let config = paceline_serve::parse(&text).unwrap();
+        let limiter = paceline_serve::limiter(&config).unwrap();
         let server =
-            tollgate_serve::Server::bind(config, limiter, Default::default()).await.unwrap();
+            paceline_serve::Server::bind(config, limiter, Default::default()).await.unwrap();
         let address = server.addr();
         let get = async |path: &str| {
             let url = format!("http://{address}/{path}");
-            let reply = tollgate_testing::http::client().get(url).send().await.unwrap();
+            let reply = paceline_testing::http::client().get(url).send().await.unwrap();
             (reply.status().as_u16(), reply.text().await.unwrap())
         };
         assert_eq!(get("healthz").await.0, 200, "{mode}");

@@ -22,7 +22,7 @@ async fn c08_matching_entries_merge_in_order() {
 #[tokio::test]
 async fn c08_zero_limit_is_unset_and_zero_queue_disables_waiting() {
     let zero = "serve: {keys: [{key_pattern: k, max_requests_per_window: 0}]}";
-    let error = tollgate_serve::parse(zero).unwrap_err().to_string();
+    let error = paceline_serve::parse(zero).unwrap_err().to_string();
     let expected = "serve.keys[0].max_requests_per_window: must be at least 1, not 0";
     assert!(error.contains(expected), "{error}");
     let rig = Rig::new("max_requests: 1, keys: [{key_pattern: k, max_requests_in_queue: 0}]").await;

@@ -1,10 +1,10 @@
 //! c13: every instance can serve every key, and an instance may fail.
 
-use tollgate::Limiter;
-use tollgate::config::Config;
-use tollgate::quota::Cost;
+use paceline::Limiter;
+use paceline::config::Config;
+use paceline::quota::Cost;
 
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 fn instance(redis: &Redis) -> Limiter {
     let text = format!(

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use paceline_testing::log_buffer::LogBuffer;
 use reqwest::{Body, RequestBuilder};
-use tollgate_testing::log_buffer::LogBuffer;
 
 use super::rig::{Proxy, TestUpstream, chat, http, json, raw};
 

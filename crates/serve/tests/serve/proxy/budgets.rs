@@ -1,7 +1,7 @@
 //! Budgets of proxied requests: those without a price aren't forwarded, unless they are known to be free.
 
+use paceline::quota::Cost;
 use reqwest::Method;
-use tollgate::quota::Cost;
 
 use super::rig::{Proxy, TestUpstream, http, json};
 

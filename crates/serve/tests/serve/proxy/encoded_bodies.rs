@@ -4,9 +4,9 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
+use paceline_testing::upstream::field;
 use reqwest::{RequestBuilder, Response};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-use tollgate_testing::upstream::field;
 
 use super::rig::{Proxy, TestUpstream, chat, http, json};
 

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{Request, Version};
 use http_body_util::BodyExt;
-use tollgate_testing::http::h2c;
+use paceline_testing::http::h2c;
 
 use super::rig::{Proxy, TestUpstream};
 

@@ -98,7 +98,7 @@ async fn floods_never_lock_out_named_keys() {
     assert_named_keys_are_granted(&proxy).await;
     // A quota that is set later names its key exactly.
     assert_eq!(rate(&proxy, "bronze").await, 503);
-    proxy.limiter.quotas().set("bronze", &tollgate::Quota::new().rpm(5)).unwrap();
+    proxy.limiter.quotas().set("bronze", &paceline::Quota::new().rpm(5)).unwrap();
     assert_eq!(rate(&proxy, "bronze").await, 200);
 }
 

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use futures_util::future::join_all;
-use tollgate::quota::Dimension;
-use tollgate_simulate::Settings;
+use paceline::quota::Dimension;
+use paceline_simulate::Settings;
 
 use super::rig::{Proxy, TestUpstream, chat, field, http, json};
 
-async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
+async fn provider(settings: Settings) -> paceline_simulate::SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    tollgate_simulate::SimulatedServer::bind(settings, any).await.expect("a free port")
+    paceline_simulate::SimulatedServer::bind(settings, any).await.expect("a free port")
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The parts of a request that are forwarded.
 
-use tollgate_serve::Tokens;
+use paceline_serve::Tokens;
 
 use super::rig::{Proxy, TestUpstream, UpstreamExchange, chat, field, http, json, raw};
 
@@ -12,7 +12,7 @@ async fn hop_by_hop_and_own_headers_are_removed() {
     let fields = "host: evil.example\r\nauthorization: Bearer sk-1\r\nx-two: a\r\nx-two: b\r\n\
         connection: close, X-Named, te\r\nx-named: 1\r\nkeep-alive: timeout=5\r\nte: trailers\r\n\
         upgrade: h2c\r\nproxy-authorization: Basic x\r\nproxy-connection: close\r\n\
-        x-tollgate-token: secret\r\nX-Tollgate-Other: 1\r\nx-forwarded-host: evil.example\r\n\
+        x-paceline-token: secret\r\nX-Paceline-Other: 1\r\nx-forwarded-host: evil.example\r\n\
         accept-encoding: gzip, br\r\nuser-agent: test/1\r\ncontent-type: application/json\r\n";
     let length = body.len();
     let head = "POST /up/v1/chat/completions HTTP/1.1";
@@ -176,7 +176,7 @@ async fn unknown_upstream_error_lists_upstreams() {
         let detail =
             "the path names no upstream (available: up, claude); add one to the base URL: `/up/v1`";
         assert_eq!(problem["detail"], detail);
-        assert_eq!(problem["error"]["message"], format!("tollgate: {detail}"));
+        assert_eq!(problem["error"]["message"], format!("paceline: {detail}"));
     }
 }
 
@@ -267,7 +267,7 @@ async fn server_token_is_not_forwarded() {
     let text = format!(
         "serve: {{listen: '127.0.0.1:0', upstreams: {{up: {{base_url: '{url}', provider: openai}}}}}}"
     );
-    let config = tollgate_serve::parse(&text).unwrap();
+    let config = paceline_serve::parse(&text).unwrap();
     let limiter = config.builder().build().unwrap();
     let mut tokens = Tokens::default();
     tokens.client = Some("let-me-in".to_owned());
@@ -275,13 +275,13 @@ async fn server_token_is_not_forwarded() {
     for chat in [
         proxy.chat("gpt-4o"),
         proxy.chat("gpt-4o").header("authorization", "Bearer let-me-in"),
-        proxy.chat("gpt-4o").header("x-tollgate-token", "let-me-out"),
+        proxy.chat("gpt-4o").header("x-paceline-token", "let-me-out"),
     ] {
         assert_eq!(chat.send().await.unwrap().status(), 401);
     }
     assert!(up.is_idle());
     let chat = proxy.chat("gpt-4o").header("authorization", "Bearer sk-1");
-    let sent = tokio::spawn(chat.header("x-tollgate-token", "let-me-in").send());
+    let sent = tokio::spawn(chat.header("x-paceline-token", "let-me-in").send());
     let request = up.request().await;
     assert_eq!(request.field("authorization"), Some("Bearer sk-1"));
     assert!(!request.head.contains("let-me-in"));

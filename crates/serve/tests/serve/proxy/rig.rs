@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use tollgate::Limiter;
-use tollgate::config::Config;
-use tollgate::limiter::ManualClock;
-use tollgate_serve::{Serve, Server, Tokens};
+use paceline::Limiter;
+use paceline::config::Config;
+use paceline::limiter::ManualClock;
+use paceline_serve::{Serve, Server, Tokens};
 
-pub(crate) use tollgate_testing::upstream::{
+pub(crate) use paceline_testing::upstream::{
     TestUpstream, UpstreamExchange, chat, field, http, json, listen, raw,
 };
 
@@ -37,14 +37,14 @@ impl Proxy {
         more: &str,
     ) -> Self {
         let config = Self::config(upstreams, serve, more);
-        let limiter = tollgate_serve::limiter(&config).expect("a limiter");
+        let limiter = paceline_serve::limiter(&config).expect("a limiter");
         Self::start(config, limiter).await
     }
 
     /// Starts a proxy with a whole configuration.
     pub(crate) async fn of(text: &str) -> Self {
-        let config = tollgate_serve::parse(text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let limiter = tollgate_serve::limiter(&config).expect("a limiter");
+        let config = paceline_serve::parse(text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let limiter = paceline_serve::limiter(&config).expect("a limiter");
         Self::start(config, limiter).await
     }
 
@@ -74,7 +74,7 @@ impl Proxy {
         for (name, addr, provider) in upstreams {
             text += &format!("    {name}: {{base_url: 'http://{addr}', provider: {provider}}}\n");
         }
-        tollgate_serve::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
+        paceline_serve::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
     }
 
     async fn start(config: Config, limiter: Limiter) -> Self {

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use futures_util::future::join_all;
-use tollgate_simulate::Settings;
+use paceline_simulate::Settings;
 
 use super::rig::{Proxy, chat, http};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 #[tokio::test]
 async fn two_proxies_share_limits_over_redis() {
@@ -14,7 +14,7 @@ async fn two_proxies_share_limits_over_redis() {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     // Refuses nothing, which would pause the key.
     let provider =
-        tollgate_simulate::SimulatedServer::bind(Settings::default().with_rpm(4_000), any);
+        paceline_simulate::SimulatedServer::bind(Settings::default().with_rpm(4_000), any);
     let provider = provider.await.unwrap();
     let shared = format!(
         "providers: [openai]\nquotas: {{gpt-4o: {{rpm: 40}}}}\n\

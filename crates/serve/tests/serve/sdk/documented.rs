@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use tollgate_testing::markdown::{Page, pages};
+use paceline_testing::markdown::{Page, pages};
 
 use super::open;
 use super::python::Python;
@@ -19,10 +19,10 @@ serve: {{listen: '127.0.0.1:0', upstreams: {{
             openai: {{{upstream}, provider: openai}},
             anthropic: {{{upstream}, provider: anthropic}}}}}}"
     );
-    let config = tollgate_serve::parse(&config).expect("a configuration");
+    let config = paceline_serve::parse(&config).expect("a configuration");
     let limiter = config.limiter().expect("a limiter");
-    let tokens = tollgate_serve::Tokens::default();
-    let proxy = tollgate_serve::Server::bind(config, limiter, tokens).await.expect("a free port");
+    let tokens = paceline_serve::Tokens::default();
+    let proxy = paceline_serve::Server::bind(config, limiter, tokens).await.expect("a free port");
     let proxy = proxy.addr().to_string();
     let blocks = pages().into_iter().flat_map(|page: Page| page.blocks());
     let blocks: Vec<_> = blocks.filter(|block| block.language == "python").collect();

@@ -1,4 +1,4 @@
-//! The official Python SDKs against the simulated provider: SDK, provider and tollgate must read the
+//! The official Python SDKs against the simulated provider: SDK, provider and paceline must read the
 //! same usage from the same bytes.
 
 mod documented;
@@ -12,16 +12,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use paceline::provider::{Profile, Scanner};
+use paceline::quota::Usage;
+use paceline_simulate::{OutputSize, Settings, SimulatedServer};
 use serde_json::Value;
-use tollgate::provider::{Profile, Scanner};
-use tollgate::quota::Usage;
-use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
 
 use self::python::Python;
 use self::recorder::{Exchange, Recorder};
 
 #[tokio::test]
-async fn official_sdks_and_tollgate_read_the_same_usage() {
+async fn official_sdks_and_paceline_read_the_same_usage() {
     let Some(python) = Python::with_sdks() else { return };
     let sdks = [
         ("simulator/genai_client.py", "gemini", "stream"),
@@ -39,9 +39,9 @@ async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
     let recorder = Recorder::start(open.addr()).await;
     let [full_url, paced_url] = [&full, &paced].map(|server| format!("http://{}", server.addr()));
     let env = [
-        ("TOLLGATE_OPEN_URL", recorder.url()),
-        ("TOLLGATE_FULL_URL", full_url),
-        ("TOLLGATE_PACED_URL", paced_url),
+        ("PACELINE_OPEN_URL", recorder.url()),
+        ("PACELINE_FULL_URL", full_url),
+        ("PACELINE_PACED_URL", paced_url),
     ];
     let reports = python.run(script, &env).await;
     let passed = recorder.exchanges();
@@ -63,7 +63,7 @@ async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
     assert!((1..=2).contains(&paced.refused), "{script}: {paced:?}");
 }
 
-/// Compares the SDK's report of an exchange with tollgate's reading of its bytes.
+/// Compares the SDK's report of an exchange with paceline's reading of its bytes.
 fn compare(report: &Value, exchange: &Exchange, profile: Profile) {
     let mut scanner = Scanner::new(profile, exchange.content_type.as_deref());
     scanner.feed(&exchange.body);

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::future::join_all;
+use paceline::Limiter;
+use paceline_simulate::{Fault, FaultKind, OutputSize, Settings};
 use serde_json::Value;
 use tokio::net::TcpSocket;
-use tollgate::Limiter;
-use tollgate_simulate::{Fault, FaultKind, OutputSize, Settings};
 
 use super::node::Node;
 use super::python::Python;
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 /// The cases of each SDK, in the order of its scripts.
 const OPENAI: &[&str] = &[
@@ -92,15 +92,15 @@ serve:
     anthropic: {{base_url: 'http://{addr}', provider: anthropic}}
 "
     );
-    let config = tollgate_serve::parse(&config).expect("a valid configuration");
-    let limiter = tollgate_serve::limiter(&config).expect("a limiter");
+    let config = paceline_serve::parse(&config).expect("a valid configuration");
+    let limiter = paceline_serve::limiter(&config).expect("a limiter");
     let proxy =
-        tollgate_serve::Server::bind(config, limiter, tollgate_serve::Tokens::default()).await;
+        paceline_serve::Server::bind(config, limiter, paceline_serve::Tokens::default()).await;
     let proxy = proxy.expect("a free port");
-    let env = [("TOLLGATE_PROXY", format!("http://{}", proxy.addr()))];
+    let env = [("PACELINE_PROXY", format!("http://{}", proxy.addr()))];
     for case in &["anthropic", "openai"][..full_or(2, 1)] {
         let mut env = env.to_vec();
-        env.push(("TOLLGATE_SDK", (*case).to_owned()));
+        env.push(("PACELINE_SDK", (*case).to_owned()));
         let reports = python.run("proxy/retries.py", &env).await;
         assert_eq!(reports[0]["case"], *case);
         assert_eq!(failing.swap(0, Ordering::Relaxed), 3, "{case}: only the proxy retries");
@@ -110,10 +110,10 @@ serve:
 
 /// A proxy in front of providers that respond, refuse, delay, and are unreachable.
 struct Setup {
-    open: tollgate_simulate::SimulatedServer,
-    _others: [tollgate_simulate::SimulatedServer; 2],
+    open: paceline_simulate::SimulatedServer,
+    _others: [paceline_simulate::SimulatedServer; 2],
     _unreachable: TcpSocket,
-    proxy: tollgate_serve::Server,
+    proxy: paceline_serve::Server,
     limiter: Limiter,
 }
 
@@ -160,16 +160,16 @@ serve:
             to(slow.addr(), "openai"),
             to(unreachable.local_addr().expect("a bound listener"), "openai"),
         );
-        let config = tollgate_serve::parse(&config).expect("a valid configuration");
+        let config = paceline_serve::parse(&config).expect("a valid configuration");
         let limiter = config.limiter().expect("a limiter");
-        let tokens = tollgate_serve::Tokens::default();
-        let proxy = tollgate_serve::Server::bind(config, limiter.clone(), tokens).await;
+        let tokens = paceline_serve::Tokens::default();
+        let proxy = paceline_serve::Server::bind(config, limiter.clone(), tokens).await;
         let proxy = proxy.expect("a free port");
         Self { open, _others: [denied, slow], _unreachable: unreachable, proxy, limiter }
     }
 
     fn env(&self) -> [(&'static str, String); 1] {
-        [("TOLLGATE_PROXY", format!("http://{}", self.proxy.addr()))]
+        [("PACELINE_PROXY", format!("http://{}", self.proxy.addr()))]
     }
 
     /// Asserts that all cases ran, the provider refused none, cancelled requests hold no quota, and
@@ -207,7 +207,7 @@ serve:
     }
 }
 
-async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
+async fn provider(settings: Settings) -> paceline_simulate::SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    tollgate_simulate::SimulatedServer::bind(settings, any).await.expect("a free port")
+    paceline_simulate::SimulatedServer::bind(settings, any).await.expect("a free port")
 }

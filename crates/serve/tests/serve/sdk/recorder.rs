@@ -39,7 +39,7 @@ impl Recorder {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(any).await.expect("a free port");
         let addr = listener.local_addr().expect("a local address");
-        let client = tollgate_testing::http::client();
+        let client = paceline_testing::http::client();
         let exchanges = Arc::default();
         let shared = Shared { to, client, exchanges: Arc::clone(&exchanges) };
         let app = Router::new().fallback(forward).with_state(shared);

@@ -14,7 +14,7 @@ use crate::cluster::shared::lease::{KeyLease, LeaseLimits};
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, Window};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 pub(super) fn cost(requests: u64, tokens: u64) -> Cost {
     Cost::new().requests(requests).tokens(tokens)

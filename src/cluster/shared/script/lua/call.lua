@@ -1,4 +1,4 @@
--- tollgate: decides atomically over all buckets of a call. Times are microseconds, and every number
+-- paceline: decides atomically over all buckets of a call. Times are microseconds, and every number
 -- is an integer below 2^53. KEYS: one hash per part. ARGV: the id, the encoded call.
 local values, unpack, pack, sub = unpack, struct.unpack, struct.pack, string.sub
 local id, packed = ARGV[1], ARGV[2]
@@ -24,5 +24,5 @@ end
 -- forbid that, the request asks again after some time
 local function wake(waiting)
   local low, high = unpack('<I4I4', waiting)
-  redis.pcall('PUBLISH', string.format('tollgate:wake:%08x%08x', high, low), waiting)
+  redis.pcall('PUBLISH', string.format('paceline:wake:%08x%08x', high, low), waiting)
 end

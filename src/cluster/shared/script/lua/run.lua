@@ -15,7 +15,7 @@ for i, part in ipairs(parts) do
   local state = fields[1]
   part.reservation, part.waiting, part.tickets = fields[2], fields[3], count_tickets(fields[3])
   if not load(part, state) then
-    return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
+    return redis.error_reply('PACELINE unsupported state version in ' .. part.key)
   end
   part.is_lost = part.known_created > 0 and part.created ~= part.known_created
   -- a state that the caller has not seen: the server may have lost data since the caller was connected

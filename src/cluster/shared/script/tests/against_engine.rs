@@ -8,7 +8,7 @@ use super::random::Random;
 use super::server::Server;
 use super::world::{EngineResult, OwnedCall, TestKey};
 use crate::engine::{Rule, Wait};
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)

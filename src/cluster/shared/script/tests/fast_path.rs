@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 use super::super::{Call, Id, Operation, Order, Outcome, Part, Response, ServerTime};
 use super::random::Random;

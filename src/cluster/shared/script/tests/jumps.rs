@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_testing::full::full_or;
 use smallvec::smallvec;
-use tollgate_testing::full::full_or;
 
 use super::super::{Call, Id, Operation, Order, Outcome, Part};
 use super::fixture::{S, START};

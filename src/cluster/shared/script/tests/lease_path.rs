@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tollgate_testing::full::full_or;
+use paceline_testing::full::full_or;
 
 use super::super::{
     Call, Id, LeaseAnswer, LeaseRequest, Operation, Order, Outcome, Part, Response, ServerTime,

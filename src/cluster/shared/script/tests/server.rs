@@ -2,7 +2,7 @@ use redis::{Connection, Pipeline, Value};
 
 use super::super::text::{SOURCES, ScriptText};
 use super::super::{Call, Response};
-use tollgate_testing::servers::Redis;
+use paceline_testing::servers::Redis;
 
 /// A Redis server, and a script whose time the tests set.
 pub(super) struct Server {

@@ -22,7 +22,7 @@ impl Key {
             let mut messages = server.connect();
             messages
                 .send_packed_command(
-                    &redis::cmd("PSUBSCRIBE").arg("tollgate:*").get_packed_command(),
+                    &redis::cmd("PSUBSCRIBE").arg("paceline:*").get_packed_command(),
                 )
                 .unwrap();
             messages.recv_response().unwrap();
@@ -36,7 +36,7 @@ impl Key {
 
     /// Returns the ids that were woken since the last call.
     fn woken(&mut self) -> Vec<u8> {
-        let end = redis::cmd("PUBLISH").arg("tollgate:end").arg("").to_owned();
+        let end = redis::cmd("PUBLISH").arg("paceline:end").arg("").to_owned();
         end.query::<()>(self.fixture.server.connection()).unwrap();
         let mut woken = Vec::new();
         loop {

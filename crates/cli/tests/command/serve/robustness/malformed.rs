@@ -1,4 +1,4 @@
-use tollgate_testing::wire::exchange_half_closed;
+use paceline_testing::wire::exchange_half_closed;
 
 use super::{Served, exchange, in_time, serves_others, statuses};
 

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::process::Served;
-use tollgate_testing::wire::{Wire, WireResponse, exchange, header};
+use paceline_testing::wire::{Wire, WireResponse, exchange, header};
 
 /// Asserts that the server runs and serves a new client.
 async fn serves_others(server: &mut Served) {

@@ -1,12 +1,12 @@
+use paceline::Timestamp;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::Timestamp;
 
-use tollgate::limiter::{Clock, SystemClock};
+use paceline::limiter::{Clock, SystemClock};
 
 use super::key::{Key, Kind};
-use tollgate_testing::wire::Wire;
+use paceline_testing::wire::Wire;
 
 /// A client that requests random keys and sometimes disconnects before the response.
 pub(super) struct Client {

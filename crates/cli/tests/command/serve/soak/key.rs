@@ -1,10 +1,10 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use paceline::Timestamp;
 use parking_lot::Mutex;
-use tollgate::Timestamp;
 
-use tollgate_testing::wire::{Wire, WireResponse};
+use paceline_testing::wire::{Wire, WireResponse};
 
 /// A key and the grants received by all clients.
 #[derive(Debug)]

@@ -11,13 +11,13 @@ mod key;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::limiter::{Clock, SystemClock};
+use paceline::limiter::{Clock, SystemClock};
 
 use super::process::Served;
 use client::Client;
 use key::{Key, Kind};
-use tollgate_testing::full::full_or;
-use tollgate_testing::wire::Wire;
+use paceline_testing::full::full_or;
+use paceline_testing::wire::Wire;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn soak_keeps_memory_flat_and_limits_exact() {

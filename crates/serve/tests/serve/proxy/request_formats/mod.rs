@@ -21,8 +21,8 @@ use self::client_requests::client_requests;
 use self::refused_requests::refused_requests;
 use self::test_request::{CHAT, JSON, TestRequest, chat, gemini, gzip, of, send, test_request};
 use super::rig::Proxy;
-use tollgate::provider::Profile;
-use tollgate_testing::corpus;
+use paceline::provider::Profile;
+use paceline_testing::corpus;
 
 /// An upstream that responds to every request and records it.
 #[derive(Debug, Clone)]
