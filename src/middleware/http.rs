@@ -32,8 +32,8 @@ impl Http {
     }
 
     /// Reads each response body completely, regardless of its size, before the response is returned or
-    /// retried. [`retry`](super::RateLimitLayer::retry) then also covers an error anywhere in the body of a
-    /// successful response, not only at its beginning, a truncated body, and an
+    /// retried. [`retry`](super::RateLimitLayer::retry) then also covers an error or a break anywhere in the body
+    /// of a successful response, not only at its beginning, and an
     /// [invalid body](crate::provider::InvalidAnswer): empty, HTML, `null` or `{}`. Use it for clients that don't
     /// stream.
     ///

@@ -66,6 +66,8 @@ impl Reading {
             () if status.as_u16() >= 300 => {
                 BodyState::Failed(Box::new(FailedResponse::new(profile, status, headers)))
             }
+            // A stored response states its usage, or why it failed, once more.
+            () if guard.is_free() => BodyState::Unread,
             () if is_plain(headers) => {
                 let mut scanner = Scanner::of(profile, headers);
                 if guard.measures_output(profile) {

@@ -43,6 +43,8 @@ pub struct ResponseGuard {
     learns_usage: bool,
     /// `true` if the response has no body because the request was a HEAD.
     answers_head: bool,
+    /// `true` if the provider doesn't bill the request: what it answers is of an earlier one, if of any.
+    is_free: bool,
     sent: bool,
     /// `true` once an answer has shown whether the provider accepted the request.
     is_judged: bool,
@@ -89,6 +91,7 @@ impl ResponseGuard {
             waits_for_server: classified.waits_for_server,
             learns_usage: classified.guess.is_some() || classified.cached.may_be_free(),
             answers_head: classified.is_head,
+            is_free: classified.call.as_ref().is_some_and(|call| call.is_free),
             sent: false,
             is_answered: false,
             is_judged: false,
@@ -173,6 +176,10 @@ impl ResponseGuard {
     }
 
     /// Returns whether the response has no body because the request was a HEAD.
+    pub(super) fn is_free(&self) -> bool {
+        self.is_free
+    }
+
     pub(super) fn answers_head(&self) -> bool {
         self.answers_head
     }

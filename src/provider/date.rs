@@ -45,7 +45,8 @@ pub(super) fn leading(text: &str) -> Option<Timestamp> {
     let text = plain(text);
     let (time, rest) = WRITTEN.iter().find_map(|form| {
         let (time, length) = BrokenDownTime::parse_prefix(form, &text).ok()?;
-        let date = time.to_date().ok()?;
+        // A day and an hour aren't a year.
+        let date = time.to_date().ok().filter(|date| date.year() > 2_000)?;
         let clock = time.to_time().unwrap_or_default();
         Some((date.to_datetime(clock), &text[length..]))
     })?;
@@ -67,6 +68,7 @@ fn plain(text: &str) -> String {
         let is_month = |month: &&&str| word.starts_with(**month);
         match (ordinal.filter(is_number), MONTHS.iter().find(is_month), word) {
             (_, _, "at" | "on") => continue,
+            _ if is_weekday(word) => continue,
             (Some(number), ..) => plain.push_str(number),
             (_, Some(month), _) => plain.push_str(month),
             _ => match word.split_once('t') {
@@ -81,8 +83,15 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// Reads an offset from UTC: `z`, `utc`, `+08:00`, `-0700`.
+fn is_weekday(word: &str) -> bool {
+    let is_rest =
+        |rest: &str| matches!(rest, "" | "." | "s" | "day" | "sday" | "nesday" | "rsday" | "urday");
+    WEEKDAYS.iter().any(|day| word.strip_prefix(day).is_some_and(is_rest))
+}
+
+/// Reads an offset from UTC: `z`, `utc`, `+08:00`, `-0700`, `utc+8`.
 fn offset(text: &str) -> Option<SignedDuration> {
+    let text = text.trim_start_matches("utc").trim_start_matches("gmt");
     let sign = match text.bytes().next()? {
         b'+' => 1,
         b'-' => -1,
@@ -90,7 +99,7 @@ fn offset(text: &str) -> Option<SignedDuration> {
     };
     let digits: String =
         text[1..].chars().filter(|c| *c != ':').take_while(char::is_ascii_digit).collect();
-    let hours: i64 = digits.get(..2)?.parse().ok()?;
+    let hours: i64 = digits.get(..2).unwrap_or(&digits).parse().ok()?;
     let minutes: i64 = digits.get(2..4).and_then(|minutes| minutes.parse().ok()).unwrap_or(0);
     Some(SignedDuration::from_secs(sign * (hours * 3_600 + minutes * 60)))
 }
@@ -117,6 +126,8 @@ const WRITTEN: [&str; 13] = [
     "%d %b %Y %H:%M",
     "%d %b %Y",
 ];
+
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -148,6 +159,9 @@ mod tests {
             ("Sep 5th, 2026 9:12 AM.", "2026-09-05T09:12:00Z"),
             ("September 5, 2026 at 9:12 pm", "2026-09-05T21:12:00Z"),
             ("5 Sep 2026 10:00:00 GMT", "2026-09-05T10:00:00Z"),
+            ("Tue, 01 Sep 2026 00:10:00 GMT", "2026-09-01T00:10:00Z"),
+            ("Thu Sep 03 2026 00:00:00 GMT+0000", "2026-09-03T00:00:00Z"),
+            ("2026-09-03 16:21:00 (UTC+8)", "2026-09-03T08:21:00Z"),
         ] {
             assert_eq!(leading(text), rfc3339(expected), "{text}");
         }

@@ -113,6 +113,11 @@ pub const FIREWORKS: Profile = Profile::new(
 pub const MINIMAX: Profile = Profile::new(
     &hosted("minimax")
         .urls(&["api.minimax.io", "api.minimaxi.com"])
+        .errors(
+            ErrorRules::new()
+                .account_codes(&["1004", "1008", "2049"])
+                .transient_codes(&["1002", "1039", "1041", "2045"]),
+        )
         .api(Api::bearer(&["MINIMAX_API_KEY"]).origin("https://api.minimax.io")),
 );
 
@@ -286,12 +291,22 @@ pub const OPENROUTER: Profile = Profile::new(
 /// - **Quotas**: none; they differ by account. Source of all: the page on error codes (docs.z.ai/api-reference/api-code,
 ///   docs.bigmodel.cn/cn/api/api-code, looked up on 2026-11-27).
 pub const ZAI: Profile = Profile::new(
-    &hosted("zai").urls(&["api.z.ai", "open.bigmodel.cn"]).api(
-        Api::bearer(&["ZAI_API_KEY", "ZHIPUAI_API_KEY"])
-            .origin("https://api.z.ai")
-            .endpoint("/api/paas/v4/chat/completions")
-            .openai_path("/api/paas/v4"),
-    ),
+    &hosted("zai")
+        .urls(&["api.z.ai", "open.bigmodel.cn"])
+        .errors(
+            ErrorRules::new()
+                .account_codes(&[
+                    "1000", "1001", "1002", "1003", "1004", "1110", "1111", "1112", "1113", "1121",
+                    "1309",
+                ])
+                .request_codes(&["1261"]),
+        )
+        .api(
+            Api::bearer(&["ZAI_API_KEY", "ZHIPUAI_API_KEY"])
+                .origin("https://api.z.ai")
+                .endpoint("/api/paas/v4/chat/completions")
+                .openai_path("/api/paas/v4"),
+        ),
 );
 
 /// Volcengine Ark and BytePlus ModelArk, `ark.cn-beijing.volces.com` and `ark.ap-southeast.bytepluses.com`: the Doubao

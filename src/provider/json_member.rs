@@ -69,15 +69,11 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
         if let Some(text) = value.strip_prefix('"') {
             let (text, after) = string(text);
             rest = after;
-            let known = members.len();
-            let is_json = text.trim_start().starts_with(['{', '[']);
             let is_error = || MESSAGES.contains(&&*name) || PASSED_ON.contains(&&*name);
-            if is_root && is_json && is_error() {
-                add_members(&text, members, false);
-            }
-            // Text that only begins like JSON has no members.
-            if members.len() == known {
-                members.push((name, text));
+            let (before, json) = if is_root && is_error() { split(&text) } else { (&*text, "") };
+            add_members(json, members, false);
+            if !before.is_empty() {
+                members.push((name, before.to_owned()));
             }
         } else if value.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             let is_end = |c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E');
@@ -86,6 +82,18 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
             rest = after;
         }
     }
+}
+
+/// Splits a message into its words and the JSON with members after them, in which a gateway passes on an error.
+pub(super) fn split(text: &str) -> (&str, &str) {
+    let is_json = |at: usize| {
+        let inner = text[at + 1..].trim_start();
+        // Text that only begins like JSON has no members.
+        inner.starts_with(['"', '{']) && inner.contains("\":") | inner.contains("\" :")
+    };
+    let begin = text.match_indices(['{', '[']).map(|(at, _)| at).find(|&at| is_json(at));
+    let (before, json) = text.split_at(begin.unwrap_or(text.len()));
+    (before.trim_end(), json)
 }
 
 /// Returns the text of a string, after its quote, and the rest after the closing one.

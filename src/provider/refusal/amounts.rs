@@ -29,9 +29,28 @@ impl Amounts {
                     return Self { limit: Some(limit), used: Some(used), requested: None };
                 }
             }
+            let before = at.checked_sub(1).map_or("", |before| words[before]);
+            // `180000 + 32000 > 200000`.
+            if *word == "exceeds"
+                && let (Some(_), Some(limit)) = (number_of(before), number())
+            {
+                let summands = words[..at].iter().rev().map_while(|word| number_of(word));
+                if summands.clone().count() > 1 {
+                    let requested = Some(summands.fold(0, u64::saturating_add));
+                    return Self { limit: Some(limit), used: None, requested };
+                }
+            }
             let amount = match *word {
-                "limit" | "limits" | "limited" | "max" | "maximum" | "quota" | "length"
-                | "concurrency" | "allowed" => &mut amounts.limit,
+                "length" if before == "current" => continue,
+                "count" if !matches!(before, "token" | "tokens") => continue,
+                "tpm" | "rpm" | "tpd" | "rpd" if before == "current" => continue,
+                "tpm" | "rpm" | "tpd" | "rpd"
+                    if words.get(at + 1).is_none_or(|next| number_of(next).is_none()) =>
+                {
+                    continue;
+                }
+                "tpm" | "rpm" | "tpd" | "rpd" | "limit" | "limits" | "limited" | "max"
+                | "maximum" | "quota" | "length" | "concurrency" | "allowed" => &mut amounts.limit,
                 "used" | "current" | "usage" => &mut amounts.used,
                 "requested" | "needs" | "contains" | "long" | "count" => &mut amounts.requested,
                 _ => {
@@ -94,8 +113,8 @@ fn number_of(word: &str) -> Option<u64> {
     let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number: f64 = digits.parse().ok().filter(|_| is_number)?;
-    // Saturates.
-    Some((number * factor) as u64)
+    // Saturates. A part of a unit is no amount.
+    Some((number * factor) as u64).filter(|amount| *amount > 0 || number == 0.0)
 }
 
 /// Returns the dimension that codes and messages name.
@@ -144,12 +163,21 @@ fn by_window(words: &Words) -> Option<Dimension> {
 
 /// Returns the length of the window that is named first, or of the longest one if `longest` is set.
 pub(super) fn window(words: &Words, longest: bool) -> Option<Duration> {
-    let words = words.list();
+    // The sentence that names the limit counts before others.
+    let words = if longest { words.list() } else { words.first(REACHED) };
+    let before = |at: usize| at.checked_sub(1).map_or("", |before| words[before]);
     let mut windows = words.iter().enumerate().filter_map(|(at, word)| {
         let next = words.get(at + 1).copied().unwrap_or_default();
         let after = words.get(at + 2).copied().unwrap_or_default();
         let seconds = match *word {
-            "per" | "by" | "every" => in_words(next, after)?,
+            "per" | "by" | "every" | "each" => in_words(next, after)?,
+            "a" | "an" if is_counted(before(at)) => in_words(next, after)?,
+            "hour" | "day" | "week" | "month"
+                if matches!(next, "limit" | "limits" | "quota" | "allocated")
+                    && !matches!(before(at), "last" | "next") =>
+            {
+                in_words(word, "")?
+            }
             "rps" => 1.0,
             "tpm" | "rpm" | "itpm" | "otpm" | "qpm" => 60.0,
             "tph" | "rph" | "ash" | "hourly" => HOUR,
@@ -157,8 +185,17 @@ pub(super) fn window(words: &Words, longest: bool) -> Option<Duration> {
             "weekly" => 7.0 * 24.0 * HOUR,
             "monthly" => 30.0 * 24.0 * HOUR,
             // "5-hour usage limit", "usage limit reached for 5 hour".
-            _ if matches!(next, "hour" | "hours" | "day" | "days") && is_of_limit(&words, at) => {
-                number_of(word)? as f64 * duration::unit_seconds(next)?
+            _ if matches!(next, "hour" | "hours" | "hr" | "hrs" | "day" | "days")
+                && is_of_limit(&words, at) =>
+            {
+                let number = number_of(word).or_else(|| {
+                    NUMBERS.iter().position(|name| name == word).map(|number| number as u64 + 1)
+                });
+                number? as f64 * duration::unit_seconds(next)?
+            }
+            // "5h limit", "200 requests in 24h".
+            _ if word.ends_with(['h', 'd']) && is_of_limit(&words, at) => {
+                duration::stated(word)?.as_secs_f64()
             }
             _ => return None,
         };
@@ -172,17 +209,26 @@ fn is_of_limit(words: &[&str], at: usize) -> bool {
     let is_limit = |word: &&str| matches!(*word, "limit" | "limits" | "quota" | "usage" | "window");
     let before =
         at.checked_sub(1).and_then(|before| words.get(before)).copied().unwrap_or_default();
+    let counted = at.checked_sub(2).map_or("", |before| words[before]);
+    if matches!(before, "last" | "past" | "rolling") || before == "in" && is_counted(counted) {
+        return true;
+    }
     let is_delay = matches!(before, "in" | "after" | "wait" | "another");
     !is_delay
         && (words[at..].iter().take(4).any(is_limit)
             || words[..at].iter().rev().take(4).any(is_limit))
 }
 
+/// Returns true for what a limit counts.
+fn is_counted(word: &str) -> bool {
+    matches!(word, "request" | "requests" | "tokens" | "messages" | "calls" | "queries" | "images")
+}
+
 /// Returns the seconds of `minute`, `60 s` or `60s`.
 fn in_words(word: &str, next: &str) -> Option<f64> {
     match word {
         "month" => return Some(30.0 * 24.0 * HOUR),
-        "hour" | "minute" | "min" | "second" | "day" | "week" => {
+        "hour" | "hr" | "minute" | "min" | "second" | "sec" | "day" | "week" => {
             return duration::unit_seconds(word);
         }
         _ => {}
@@ -193,6 +239,14 @@ fn in_words(word: &str, next: &str) -> Option<f64> {
 }
 
 const HOUR: f64 = 3_600.0;
+
+const NUMBERS: &[&str] = &[
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+];
+
+/// Words of a sentence that says which limit refuses.
+const REACHED: &[&str] = &["exceeded|reached|hit|exhausted|used up"];
 
 /// Words between the name of an amount and the amount.
 const BETWEEN: &[&str] = &[
@@ -222,7 +276,7 @@ const MAX_BETWEEN: usize = 3;
 /// Dimensions that are named by their own words.
 const NAMED: &[(&str, Dimension)] = &[
     (
-        "concurren*|in flight|simultaneous|parallel requests|parallel request",
+        "concurren*|in flight|simultaneous|parallel requests|parallel request|conn limit|并发",
         Dimension::Concurrency,
     ),
     ("input tokens per|prompt tokens per|input token rate|itpm", Dimension::InputTokens),
@@ -232,7 +286,8 @@ const NAMED: &[(&str, Dimension)] = &[
 /// Dimensions that are named without a window; codes count before messages.
 const IMPLIED: &[(&str, Dimension)] = &[
     (
-        "tokens|token rate limit|token rate|token limit|too many tokens|token quota|allocated quota",
+        "tokens|token rate limit|token rate|token limit|too many tokens|token quota|allocated quota|\
+         token count",
         Dimension::Tokens,
     ),
     (

@@ -86,7 +86,18 @@ fn in_field(field: &str) -> Option<Stated> {
 pub(super) fn of_used_up_windows(headers: &HeaderMap, now: Timestamp) -> Option<Option<Duration>> {
     let forms = [UtilizationHeaders::AnthropicUnified, UtilizationHeaders::Codex];
     let windows = forms.iter().flat_map(|form| form.read(headers, now));
-    windows.filter(|window| window.used >= 1.0).map(|window| window.reset).max()
+    let measured = windows.filter(|window| window.used >= 1.0).map(|window| window.reset);
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let reset = |name: &str| Some(Stated::value(text(name)?, 1.0)?.delay(now));
+    let is_rejected = text("anthropic-ratelimit-unified-status") == Some("rejected");
+    let rejected = is_rejected.then(|| reset("anthropic-ratelimit-unified-reset"));
+    let long = headers.iter().filter_map(|(name, value)| {
+        let name = name.as_str();
+        let is_long = LONG_WINDOWS.iter().any(|window| name.ends_with(window));
+        let is_spent = is_long && name.contains("ratelimit-remaining") && value == "0";
+        is_spent.then(|| reset(&name.replace("remaining", "reset")))
+    });
+    measured.chain(rejected).chain(long).max()
 }
 
 /// Returns the reset of Codex's windows whose used part the headers don't state.
@@ -125,14 +136,16 @@ pub(super) fn in_members(members: &[(String, String)], fields: &[&str]) -> Vec<S
 
 /// Returns the delays in a message: "try again in 6m0s", "Please wait 37221 seconds", "reset at 2026-09-04 19:01:25".
 pub(super) fn in_text(text: &str) -> Vec<Stated> {
-    // Of the same length, so that dates are found at the same place.
-    let lower = text.to_ascii_lowercase();
+    let lower = without_separators(text).to_ascii_lowercase();
     let mut found: Vec<(usize, Stated)> = CUES
         .iter()
         .flat_map(|cue| lower.match_indices(cue).map(move |(at, _)| (at, at + cue.len())))
-        .filter(|(at, _)| !lower[..*at].ends_with(char::is_alphanumeric))
+        .filter(|(at, end)| {
+            &lower[*at..*end] == "|" || !lower[..*at].ends_with(char::is_alphanumeric)
+        })
         .filter_map(|(at, end)| Some((at, after_cue(&lower[at..end], &lower[end..])?)))
         .collect();
+    found.extend(in_chinese(&lower));
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, stated)| stated).collect()
 }
@@ -142,11 +155,14 @@ fn after_cue(cue: &str, text: &str) -> Option<Stated> {
     let mut rest = text.trim_start_matches(char::is_alphabetic);
     // "retrying", "resets".
     let ending = &text[..text.len() - rest.len()];
-    if !matches!(ending, "" | "s" | "ing" | "ting" | "ed" | "es") {
+    // Nor what has been waited.
+    if !matches!(ending, "" | "s" | "ing" | "ting" | "ed" | "es")
+        || cue == "wait" && matches!(ending, "ing" | "ed")
+    {
         return None;
     }
     for _ in 0..=MAX_BETWEEN {
-        rest = rest.trim_start_matches([' ', ':', '~', '=', '"', '(', '\'', '*', '_', '\n']);
+        rest = rest.trim_start_matches([' ', ':', '~', '=', '"', '(', '\'', '*', '_', '\n', '<']);
         if let Some((delay, _)) = duration::leading(rest) {
             return Some(Stated::In(delay));
         }
@@ -158,13 +174,50 @@ fn after_cue(cue: &str, text: &str) -> Option<Stated> {
         }
         let end = rest.find(|c: char| !(c.is_alphabetic() || c == '-')).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
-        let is_long = matches!(cue, "wait" | "cooldown") && matches!(word, "for" | "active");
+        let is_long = matches!(cue, "wait" | "cooldown" | "blocked" | "limited")
+            && matches!(word, "for" | "active");
         if !BETWEEN.contains(&word) && !is_long {
             return None;
         }
         rest = after;
     }
     None
+}
+
+/// Removes the commas in numbers, and `more` after them: `37,221 seconds`, `5 more seconds`.
+fn without_separators(text: &str) -> String {
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let mut before = None;
+    let mut chars = text.chars().peekable();
+    let mut kept = String::with_capacity(text.len());
+    while let Some(c) = chars.next() {
+        if !(c == ',' && is_digit(before) && is_digit(chars.peek().copied())) {
+            kept.push(c);
+        }
+        before = Some(c);
+    }
+    kept.replace(" more second", " second").replace(" more minute", " minute")
+}
+
+/// Returns the delays in Chinese: `30 秒后重试`, `将在 2026-09-04 19:01:25 重置`. Times are those of China.
+fn in_chinese(text: &str) -> impl Iterator<Item = (usize, Stated)> {
+    let delays = CHINESE_UNITS.iter().flat_map(move |(unit, seconds)| {
+        text.match_indices(unit).filter_map(move |(at, _)| {
+            let before = text[..at].trim_end();
+            let digits = before.len() - before.bytes().rev().take_while(u8::is_ascii_digit).count();
+            let number: u32 = before[digits..].parse().ok()?;
+            let after = text[at + unit.len()..].trim_start_matches(['之', '以', ' ']);
+            let delay = Duration::from_secs(seconds * u64::from(number));
+            after.starts_with('后').then_some((at, Stated::In(delay)))
+        })
+    });
+    let times = ["将在", "将于"].into_iter().flat_map(move |cue| {
+        text.match_indices(cue).filter_map(move |(at, _)| {
+            let time = date::leading(text[at + cue.len()..].trim_start())?;
+            Some((at, Stated::At(time.saturating_sub(CHINA))))
+        })
+    });
+    delays.chain(times)
 }
 
 /// Returns the seconds, or the time since the Unix epoch, of a number without a unit: `Retry-After: 30`.
@@ -179,6 +232,9 @@ fn bare_number(cue: &str, text: &str) -> Option<Stated> {
     })
 }
 
+/// The ends of the names of headers that state what is left of a long window: Kong's, SambaNova's.
+const LONG_WINDOWS: &[&str] = &["-hour", "-day", "-week", "-month"];
+
 /// Headers that state a delay, with the seconds of their unit.
 const DELAYS: &[(&str, f64)] = &[
     ("retry-after-ms", 1e-3),
@@ -187,6 +243,7 @@ const DELAYS: &[(&str, f64)] = &[
     ("x-retry-after", 1.0),
     ("x-ratelimit-retry-after", 1.0),
     ("x-ratelimit-reset-after", 1.0),
+    ("x-ai-ratelimit-retry-after", 1.0),
     ("x-ratelimit-timeremaining", 1.0),
 ];
 
@@ -196,9 +253,15 @@ const REMAINING: &[&str] =
     &["ratelimit-remaining", "x-ratelimit-remaining", "x-rate-limit-remaining"];
 
 /// Words in the names of members that state a delay, and in those of other members with the same words.
-const NAMES: &str = "retry|reset|resets|wait|cooldown|cool down|estimated time|time remaining";
+const NAMES: &str = "retry|reset|resets|wait|cooldown|cool down|estimated time|time remaining|try again|available at|available in";
 const OTHER_NAMES: &str =
-    "count|counts|max|attempt|attempts|limit reset count|retries|id|code|reason";
+    "count|counts|max|attempt|attempts|limit reset count|retries|retry limit|id|code|reason";
+
+const CHINESE_UNITS: &[(&str, u64)] =
+    &[("秒", 1), ("分钟", 60), ("分", 60), ("小时", 3_600), ("天", 86_400)];
+
+/// The offset of China's time from UTC.
+const CHINA: Duration = Duration::from_secs(8 * 3_600);
 
 /// Words that announce a delay, in lower case; they may go on ("resets").
 const CUES: &[&str] = &[
@@ -206,6 +269,9 @@ const CUES: &[&str] = &[
     "retry",
     "retry after",
     "retry-after",
+    "retry_after",
+    "retry_after_seconds",
+    "try your request again",
     "wait",
     "reset",
     "replenish",
@@ -215,6 +281,13 @@ const CUES: &[&str] = &[
     "regain access",
     "available again",
     "be available",
+    "available in",
+    "time remaining",
+    "lifted",
+    "blocked",
+    "limited",
+    "try once more",
+    "|",
     "come back",
     "back off",
     "backoff",
@@ -250,7 +323,11 @@ const BETWEEN: &[&str] = &[
     "requests",
     "to",
     "a",
+    "an",
+    "additional",
     "delay",
+    "of",
+    "up",
     "period",
     "time",
     "date",

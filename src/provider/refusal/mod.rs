@@ -97,10 +97,16 @@ impl Evidence {
             members: Vec::new(),
         };
         error.codes().for_each(|code| evidence.add_code(code));
-        if !error.message().is_empty() {
-            evidence.add_message(error.message());
+        let (message, _) = json_member::split(error.message());
+        if !message.is_empty() {
+            evidence.add_message(message);
         }
         let members = json_member::all(json);
+        if evidence.quota.is_none() {
+            let ids = members.iter().filter(|(name, _)| name == "quotaId").map(|(_, id)| &**id);
+            let ids = ids.collect::<Vec<_>>().join(" ");
+            evidence.quota = Some(ids).filter(|ids| !ids.is_empty());
+        }
         for (name, value) in &members {
             let has_name = |names: &[&str]| names.contains(&name.as_str());
             let is_message = has_name(json_member::MESSAGES) || has_name(OTHER_MESSAGES);
@@ -153,8 +159,16 @@ impl Evidence {
         let now = super::date::of_response(headers).unwrap_or(now);
         let amounts = Amounts::read(&self.text);
         let used_up = delay::of_used_up_windows(headers, now).filter(|_| self.status == 429);
-        let long = self.in_body(rules).any(|stated| stated.delay(now) >= LONG);
-        let kind = self.kind(rules, &amounts, used_up.is_some(), long)?;
+        let in_headers = delay::in_headers(headers).map(|stated| stated.delay(now));
+        let is_long = |delay: Duration| delay >= LONG;
+        let hints = Hints {
+            is_used_up: used_up.is_some(),
+            is_long: self.in_body(rules).any(|stated| is_long(stated.delay(now)))
+                || self.text.has(kinds::QUOTA) && in_headers.is_some_and(is_long),
+            has_delay: self.in_body(rules).next().is_some()
+                || in_headers.is_some_and(|delay| !delay.is_zero() && !is_long(delay)),
+        };
+        let kind = self.kind(rules, &amounts, &hints)?;
         let mut refusal = Refusal::new(kind);
         refusal.window = self.window();
         refusal.dimension = self.dimension();
@@ -188,28 +202,34 @@ impl Evidence {
         Some(refusal)
     }
 
-    fn kind(
-        &self,
-        rules: &ErrorRules,
-        amounts: &Amounts,
-        is_used_up: bool,
-        is_long: bool,
-    ) -> Option<RefusalKind> {
+    fn kind(&self, rules: &ErrorRules, amounts: &Amounts, hints: &Hints) -> Option<RefusalKind> {
+        let &Hints { is_used_up, is_long, has_delay } = hints;
         let is_own = self.has_code(rules.transient_codes);
         let is_client_error = self.status < 500;
         let is_refused = matches!(self.status, 429 | 503 | 529);
-        let is_account =
-            !is_own && (self.has_code(rules.account_codes) || self.has(kinds::ACCOUNT));
+        let is_account = !is_own && (self.has_code(rules.account_codes) || self.is_of_account());
         // A limit of nothing belongs to a plan without the model.
         let is_without =
             self.status == 429 && amounts.limit.or_else(|| self.quota_value()) == Some(0);
-        if is_account || is_without || matches!(self.status, 401 | 402) {
+        let is_capped = self.status == 412 && self.has(kinds::FORBIDDEN);
+        if is_account || is_without || is_capped || matches!(self.status, 401 | 402) {
             return Some(RefusalKind::Account);
         }
-        if amounts.never_fits() || self.status == 413 {
+        // A request is one request.
+        let counts_requests =
+            matches!(self.dimension(), Some(Dimension::Requests | Dimension::Concurrency));
+        let is_throttled = self.codes.has(kinds::RATE_CODES) || self.has(kinds::LATER);
+        let is_oversized =
+            matches!(self.status, 400 | 422) && !is_throttled && self.has_own(kinds::SIZE);
+        if amounts.never_fits() && !counts_requests || is_oversized || self.status == 413 {
             return Some(RefusalKind::Request);
         }
-        let is_rate = is_own || self.status == 429 || self.has(kinds::RATE);
+        let is_exhausted = !matches!(self.status, 503 | 529) && self.has(kinds::EXHAUSTED);
+        let states_rate = match self.is_faulty() {
+            true => self.has_in_own_words(kinds::RATE),
+            false => self.has(kinds::RATE),
+        };
+        let is_rate = is_own || self.status == 429 || states_rate || is_exhausted;
         let may_be_limited = is_rate || is_refused || matches!(self.status, 0 | 403);
         if may_be_limited && (is_used_up || self.is_long_window(rules, is_long)) {
             return Some(RefusalKind::Window);
@@ -223,8 +243,9 @@ impl Evidence {
             return Some(RefusalKind::Request);
         }
         let is_limit = self.codes.has(kinds::RATE_CODES) || self.quota.is_some();
-        let has_delay = self.in_body(rules).next().is_some();
-        let may_be_account = !is_own && !is_limit && !has_delay && self.has(kinds::MAYBE_ACCOUNT);
+        let lacks_money = || is_refused && !self.has(kinds::RATE) && self.has(kinds::PURCHASE);
+        let may_be_account =
+            !is_own && !is_limit && !has_delay && (self.has(kinds::MAYBE_ACCOUNT) || lacks_money());
         let is_short = self.window().is_some();
         let is_forbidden = match self.status {
             400 => self.has(kinds::INVALID),
@@ -245,6 +266,32 @@ impl Evidence {
             503 | 529 => Some(RefusalKind::Capacity),
             _ => None,
         }
+    }
+
+    /// Returns true if the account can't send requests. A faulty request may have the words in its own names.
+    fn is_of_account(&self) -> bool {
+        match self.is_faulty() {
+            true => self.has_in_own_words(kinds::ACCOUNT),
+            false => {
+                self.codes.has(kinds::ACCOUNT)
+                    || self.text.except(kinds::ADVICE).has(kinds::ACCOUNT)
+            }
+        }
+    }
+
+    /// Returns true for the statuses of requests that have a fault.
+    fn is_faulty(&self) -> bool {
+        matches!(self.status, 400 | 404 | 405 | 409 | 415 | 422)
+    }
+
+    /// Returns true if a code, or a message that quotes no fault of the request, matches one of the rules.
+    fn has_in_own_words(&self, rules: &[&str]) -> bool {
+        self.codes.has(rules) || !self.codes.has(kinds::FAULTY) && self.has_own(rules)
+    }
+
+    /// Returns true if a message matches one of the rules without the names that it quotes from the request.
+    fn has_own(&self, rules: &[&str]) -> bool {
+        self.messages.iter().any(|message| Words::without_names(message).has(rules))
     }
 
     fn has_no_capacity(&self) -> bool {
@@ -315,6 +362,16 @@ impl Evidence {
         let calendar = Calendar::new(Period::Day, rules.day_zone?).ok()?;
         Some(Stated::At(calendar.around(now).end))
     }
+}
+
+/// What decides between kinds, beside words.
+struct Hints {
+    /// True if headers state that a long window is used up.
+    is_used_up: bool,
+    /// True if a delay of an hour or longer is stated.
+    is_long: bool,
+    /// True if a delay is stated after which the request is accepted.
+    has_delay: bool,
 }
 
 /// Returns the text of a body that isn't JSON, without tags.

@@ -29,6 +29,28 @@ impl Words {
         self.begin_sentence();
     }
 
+    /// Returns the words of a text without names that it quotes from the request: `'list_overdue'`,
+    /// `thinking.budget_tokens`, `my-overdue-2`, 'check the balance'.
+    pub(super) fn without_names(text: &str) -> Self {
+        let mut words = Self::default();
+        for line in text.lines() {
+            let mut tokens = line.split_whitespace();
+            let mut kept = Vec::new();
+            while let Some(token) = tokens.next() {
+                let quoted = quoted_length(token, tokens.clone());
+                if quoted > 0 {
+                    for _ in 1..quoted {
+                        tokens.next();
+                    }
+                } else if !is_name(token) {
+                    kept.push(token);
+                }
+            }
+            words.add(&kept.join(" "));
+        }
+        words
+    }
+
     fn begin_sentence(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n ") {
             self.end_word();
@@ -85,18 +107,27 @@ impl Words {
     }
 
     fn find(&self, rules: &[&str]) -> Option<&str> {
-        let matches = |sentence: &str| {
-            rules.iter().any(|rule| {
-                rule.split('&')
-                    .all(|part| part.split('|').any(|words| contains(sentence, words.trim())))
-            })
-        };
-        self.text.split('\n').find(|sentence| matches(sentence))
+        let matches = |sentence: &&str| rules.iter().any(|rule| matches(sentence, rule));
+        self.text.split('\n').find(matches)
+    }
+
+    /// Returns the words of the sentences that don't match one of the rules.
+    pub(super) fn except(&self, rules: &[&str]) -> Self {
+        let other = |sentence: &&str| !rules.iter().any(|rule| matches(sentence, rule));
+        Self { text: self.text.split('\n').filter(other).collect::<Vec<_>>().join("\n") }
     }
 
     /// Returns the words in order, and an empty one at the end of each sentence.
     pub(super) fn list(&self) -> Vec<&str> {
         let sentences = self.text.split('\n');
+        sentences.flat_map(|sentence| sentence.split_whitespace().chain([""])).collect()
+    }
+
+    /// Returns the words in order, those of the sentences that match one of the rules first.
+    pub(super) fn first(&self, rules: &[&str]) -> Vec<&str> {
+        let is_first = |sentence: &&str| rules.iter().any(|rule| matches(sentence, rule));
+        let (first, others): (Vec<_>, Vec<_>) = self.text.split('\n').partition(is_first);
+        let sentences = first.into_iter().chain(others);
         sentences.flat_map(|sentence| sentence.split_whitespace().chain([""])).collect()
     }
 
@@ -106,8 +137,40 @@ impl Words {
     }
 }
 
-/// Returns true if these words are in a sentence.
+/// Returns the number of tokens of a short quotation that begins with this one; 0 if none does.
+fn quoted_length<'t>(first: &'t str, others: impl Iterator<Item = &'t str>) -> usize {
+    let is_around = |c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '[' | ']');
+    let is_quote = |c: char| matches!(c, '\'' | '"' | '`' | '\u{2018}' | '\u{2019}');
+    let ends = |token: &str| token.trim_end_matches(is_around).ends_with(is_quote);
+    let begin = first.trim_start_matches(is_around);
+    if !begin.starts_with(is_quote) {
+        return 0;
+    }
+    let is_whole = begin.trim_end_matches(is_around).len() > 1 && ends(begin);
+    let tokens = std::iter::once(first).chain(others).take(LONGEST_QUOTATION);
+    match is_whole {
+        true => 1,
+        false => tokens.skip(1).position(ends).map_or(0, |at| at + 2),
+    }
+}
+
+/// Returns true for the name of a member or of a model.
+fn is_name(token: &str) -> bool {
+    let token = token.trim_matches(|c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')'));
+    let has_digit = || token.contains(|c: char| c.is_ascii_digit());
+    token.contains(['_', '[', '.']) || token.contains('-') && has_digit()
+}
+
+/// Returns true if a sentence has one of the alternatives of each part of a rule.
+fn matches(sentence: &str, rule: &str) -> bool {
+    rule.split('&').all(|part| part.split('|').any(|words| contains(sentence, words.trim())))
+}
+
+/// Returns true if these words are in a sentence. Chinese has no spaces between words.
 fn contains(sentence: &str, words: &str) -> bool {
+    if !words.is_ascii() {
+        return sentence.contains(words);
+    }
     let (words, is_open) = match words.strip_suffix('*') {
         Some(start) => (start, true),
         None => (words, false),
@@ -125,6 +188,9 @@ fn begins_word(before: Option<char>, c: char, after: Option<char>) -> bool {
         && (before.is_lowercase()
             || (before.is_uppercase() && after.is_some_and(char::is_lowercase)))
 }
+
+/// The most words of a quotation that is a name.
+const LONGEST_QUOTATION: usize = 5;
 
 fn is_url(token: &str) -> bool {
     let token = token.trim_start_matches(|c: char| !c.is_alphanumeric());
@@ -153,6 +219,21 @@ mod tests {
             ("a\n\nb", " a \n b \n "),
         ] {
             assert_eq!(words(text), expected);
+        }
+    }
+
+    #[test]
+    fn names_of_the_request_are_left_out() {
+        for (text, expected) in [
+            (
+                "Invalid schema for function 'check_balance': no",
+                " invalid schema for function no \n ",
+            ),
+            ("`thinking.budget_tokens` is over a.b_c, tools[0].x", " is over \n "),
+            ("model: gpt-overdue-3 (got 'top up credit balance')", " model got \n "),
+            ("Don't exceed 'the credit", " dont exceed the credit \n "),
+        ] {
+            assert_eq!(Words::without_names(text).text, expected);
         }
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Frame {
     error: Option<ApiError>,
     /// True if data came before the error.
     has_data: bool,
+    /// True if the last object was an event before the first output.
+    is_before_output: bool,
     /// True if the request failed, so that the whole body is an error.
     has_failed: bool,
     /// True if an object was read that begins a stream whose last event is known.
@@ -60,6 +62,13 @@ impl Frame {
     /// Marks that data was read or skipped which states no error.
     pub(super) fn add_data(&mut self) {
         self.has_data |= self.error.is_none();
+    }
+
+    /// Marks the end of an event with data.
+    pub(super) fn end_event(&mut self) {
+        if !std::mem::take(&mut self.is_before_output) {
+            self.add_data();
+        }
     }
 
     /// Returns true if data came before the error.
@@ -149,8 +158,10 @@ impl Sink for Frame {
 
     fn end(&mut self) {
         self.commit();
+        self.is_before_output = false;
         if self.is_staged {
             let kind = &self.parts.0[ErrorPart::RootKind as usize][..];
+            self.is_before_output = BEFORE_OUTPUT.contains(&kind);
             self.awaits_end |= FIRST_EVENTS.contains(&kind);
             // Other objects are skipped if they have no count.
             let is_last = self.is_last || LAST_EVENTS.contains(&kind);
@@ -161,7 +172,9 @@ impl Sink for Frame {
                 self.error = error.map(|error| error.with_details(&details));
             }
         }
-        self.add_data();
+        if !self.is_before_output {
+            self.add_data();
+        }
         self.clear();
     }
 }
@@ -248,6 +261,10 @@ impl ErrorParts {
 
 /// The types of the events that begin a stream, whose last event is one of [`LAST_EVENTS`].
 const FIRST_EVENTS: &[&[u8]] = &[b"message_start", b"message-start", b"response.created"];
+
+/// The types of the events before the first output, after which the request may fail as before.
+pub(super) const BEFORE_OUTPUT: &[&[u8]] =
+    &[b"response.created", b"response.queued", b"response.in_progress"];
 
 /// The only one of them without a count.
 const MESSAGE_STOP: &[u8] = b"message_stop";

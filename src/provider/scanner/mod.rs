@@ -144,7 +144,11 @@ impl Scanner {
     /// before its end.
     #[cfg(feature = "tower")]
     pub(crate) fn first_event(&self) -> Option<Result<(), &ApiError>> {
-        match matches!(self.format, Format::Opaque) || self.frame.has_data() {
+        let is_opaque = match &self.format {
+            Format::EventStream(stream) => stream.is_lost(),
+            format => matches!(format, Format::Opaque),
+        };
+        match is_opaque || self.frame.has_data() {
             true => Some(Ok(())),
             false => self.frame.error().map(Err),
         }

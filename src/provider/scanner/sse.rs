@@ -1,10 +1,10 @@
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use memchr::{memchr2, memchr2_iter, memrchr};
 
 use super::field_table::Needles;
-use super::frame::Frame;
+use super::frame::{BEFORE_OUTPUT, Frame};
 use super::lexer::Lexer;
 
 /// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines is fed to the lexer without a copy;
@@ -78,7 +78,9 @@ impl Sse {
         if !frame.has_data()
             && let Some(first) = first_data(skipped)
         {
-            if STATUS.find(first).is_some() {
+            let is_before_output =
+                || BEFORE_OUTPUT.iter().any(|kind| memmem::find(first, kind).is_some());
+            if STATUS.find(first).is_some() || is_before_output() {
                 return bytes;
             }
             frame.add_data();
@@ -126,7 +128,7 @@ impl Sse {
                 lexer.reset();
                 frame.clear();
                 if std::mem::take(&mut self.has_data) {
-                    frame.add_data();
+                    frame.end_event();
                 }
                 if !self.is_done() {
                     self.done = Some(0);

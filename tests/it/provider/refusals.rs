@@ -39,6 +39,18 @@ fn refusals_in_words_of_public_sources_are_read() {
     check(TABLES[2]);
 }
 
+/// Answers that were written to find what is read wrong, and delays in many words.
+#[test]
+fn refusals_that_were_read_wrong_are_read() {
+    check(TABLES[3]);
+}
+
+/// Answers that were written after that, without a look at the reader.
+#[test]
+fn refusals_written_afterwards_are_read() {
+    check(TABLES[4]);
+}
+
 #[test]
 fn simulated_refusals_are_of_their_kinds() {
     let kinds = [
@@ -250,7 +262,7 @@ fn error_in_band_is_read_like_one_with_its_status() {
         "half-hour",
     ];
     let (mut compared, mut different) = (0, Vec::new());
-    for row in TABLES.iter().flat_map(|rows| rows.lines()) {
+    for row in TABLES[..3].iter().flat_map(|rows| rows.lines()) {
         let mut row: Value = serde_json::from_str(row).expect("a row of JSON");
         let name = row["name"].as_str().expect("a name").to_owned();
         row["headers"] = serde_json::json!({});
@@ -419,8 +431,10 @@ fn error_in_band(row: &Value) -> Option<ApiError> {
     scanner.finish().error
 }
 
-const TABLES: [&str; 3] = [
+const TABLES: [&str; 5] = [
     include_str!("../../data/refusals.jsonl"),
     include_str!("../../data/refusals_held_out.jsonl"),
     include_str!("../../data/refusals_second_held_out.jsonl"),
+    include_str!("../../data/refusals_found_wrong.jsonl"),
+    include_str!("../../data/refusals_third_held_out.jsonl"),
 ];

@@ -256,6 +256,13 @@ async fn error_at_the_beginning_of_any_success_is_retried() {
         (OLLAMA, "application/x-ndjson", Bytes::from("{\"error\": \"an error occurred\"}\n")),
         (GEMINI, "application/json", "[{\"error\": {\"code\": 503, \"message\": \"Busy\"}}".into()),
         (MINIMAX, "application/json", busy.into()),
+        (
+            OPENAI,
+            "text/event-stream",
+            "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"error\":null}}\n\n\
+             data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n"
+                .into(),
+        ),
         (BEDROCK, "application/vnd.amazon.eventstream", message(&throttled, b"{}").into()),
     ] {
         let limiter = limiter_with_quota();
@@ -267,11 +274,26 @@ async fn error_at_the_beginning_of_any_success_is_retried() {
     }
 }
 
+/// What is read was refused before.
+#[tokio::test(start_paused = true)]
+async fn error_of_a_stored_response_is_neither_retried_nor_a_refusal() {
+    let stored = r#"{"error": {"code": "rate_limit_exceeded", "message": "Slow down"}, "usage": {"input_tokens": 9}}"#;
+    let limiter = limiter_with_quota();
+    let script = Script::new(&limiter, [answer(200, &[], stored.into()), ok()]);
+    let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(5));
+    let request = Request::get("/v1/responses/resp_1").body(String::new()).unwrap();
+    let response = client.oneshot(request).await.unwrap();
+    assert_eq!(super::super::read(response).await.unwrap(), stored);
+    assert_eq!(script.call_times().len(), 1);
+    let keys = limiter.state().keys();
+    assert!(keys.iter().all(|key| limiter.stats(key).cooling_until.is_none()), "{keys:?}");
+}
+
 /// A body without events is passed on with its first bytes, and a long object with the first 16 KiB of it.
 #[tokio::test(start_paused = true)]
 async fn other_success_is_passed_on_early() {
     let long = format!("{{\"data\": \"{}", "a".repeat(20_000));
-    for first in [Bytes::from("ID3 audio"), long.into()] {
+    for first in [Bytes::from("ID3 audio"), Bytes::from(vec![0; 64]), long.into()] {
         let limiter = limiter_with_quota();
         let frames = Frames::from("").data(first.clone()).hang();
         let script = Script::new(&limiter, [answer(200, &[], frames)]);
