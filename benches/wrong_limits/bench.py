@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cases import CASES, ISSUE, TOKENS
+from cases import CASES, CHANCE, ISSUE, TOKENS
 
 SUBJECTS = ["paceline", "sdk", "aimd"]
 WARM_UP = 30  # seconds of a long run
@@ -25,11 +25,14 @@ class Result:
     used: float
     refused: int
     refused_late: int
+    beyond_chance: float | None
     seconds: float
     is_complete: bool
 
     def cell(self, is_long):
         refused = f"{self.refused:,} ({self.refused_late:,})" if is_long else f"{self.refused:,}"
+        if self.beyond_chance is not None:
+            refused += f", {self.beyond_chance:+,.0f}"
         return f"{self.answered:,}{'' if self.is_complete else '*'}, {self.used:.2f}, {refused}"
 
 
@@ -92,8 +95,9 @@ def result(case, is_long, ledger, accepted, answered, is_complete):
     taken = sum(reply["tokens"] if case.unit == "tokens" else 1 for reply in accepted)
     refused = [reply["at"] for reply in ledger if reply["status"] == 429]
     late = sum(at >= WARM_UP for at in refused)
+    beyond = len(refused) - sum(case.chance_at(reply["at"]) for reply in ledger) if case.chance else None
     used = taken / case.gives(end, is_long) if accepted else 0.0
-    return Result(answered, used, len(refused), late, end, is_complete)
+    return Result(answered, used, len(refused), late, beyond, end, is_complete)
 
 
 def arguments():
@@ -101,8 +105,10 @@ def arguments():
     parser.add_argument("filter", nargs="*", help="parts of case names [default: all cases]")
     parser.add_argument("--subject", action="append", choices=SUBJECTS, help="[default: all, side by side]")
     parser.add_argument("--issue", action="store_true", help="only the eight cases of issue 21")
+    parser.add_argument("--chance", action="store_true", help="only the cases of refusals at random")
     parser.add_argument("--long", action="store_true", help="300 s instead of 900 requests")
     parser.add_argument("--latency-ms", type=int, nargs=2, metavar=("MIN", "MAX"), help="of all cases")
+    parser.add_argument("--seed", type=int, default=1, help="of the provider [default: %(default)s]")
     parser.add_argument("--cases", type=int, default=1, help="cases at a time [default: 1]")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
     parser.add_argument("--paceline", default="target/dist/paceline", help="the command [default: %(default)s]")
@@ -111,8 +117,9 @@ def arguments():
 
 def main():
     args = arguments()
-    cases = ISSUE if args.issue else CASES
+    cases = ISSUE if args.issue else CHANCE if args.chance else CASES
     cases = [case for case in cases if not args.filter or any(part in case.name for part in args.filter)]
+    cases = [replace(case, simulate=(*case.simulate, "--seed", str(args.seed))) for case in cases]
     if args.latency_ms:
         cases = [replace(case, latency=tuple(args.latency_ms)) for case in cases]
     if args.list:

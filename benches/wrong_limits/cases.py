@@ -14,7 +14,10 @@ class Case:
     unit: str = "requests"
     models: int = 1  # each with a limit of its own
     concurrency: int | None = None  # requests in flight instead of a rate
+    is_limited: bool = True  # otherwise rate and burst are only what the client was told
     others: float = 0.0  # the part that others use
+    chance: float = 0.0  # the share that is refused at random
+    has_bursts: bool = False  # of chance: for 20 s, then none for 20 s, repeatedly
     change: float | None = None  # the factor of the limit from the middle on
     storm: bool = False
     latency: tuple = (50, 800)  # milliseconds
@@ -33,6 +36,10 @@ class Case:
     def simulate_arguments(self, is_long):
         least, most = self.latency
         arguments = ["--latency-ms", f"{least}..{most}", *self.simulate]
+        if self.chance:
+            arguments += ["--refuse", f"rate,{self.chance}{',20s,20s' if self.has_bursts else ''}"]
+        if not self.is_limited:
+            return arguments
         if self.concurrency:
             return [*arguments, "--concurrency", str(self.concurrency)]
         if self.unit == "tokens":
@@ -53,6 +60,10 @@ class Case:
             arguments += ["--storm", f"{start}s..{end}s"]
         return arguments
 
+    def chance_at(self, time):
+        """Returns the share that is refused at random at a time."""
+        return 0.0 if self.has_bursts and time % 40 >= 20 else self.chance
+
     def gives(self, duration, is_long):
         """Returns the amount that the provider could have given in this time, in requests or tokens."""
         return self.models * self.gives_model(duration, is_long)
@@ -65,7 +76,8 @@ class Case:
         if self.window:
             _, seconds = self.window
             return math.ceil(duration / seconds) * self.rate * seconds * unit
-        # A client that takes what there is at every moment.
+        # A client that takes what there is at every moment. It sends what the limit allows, and no more for what is
+        # refused at random: as a refused request isn't charged, a client that made up for it would take more than this.
         step, given = 0.01, 0.0
         capacity = max(1.0, math.floor(self.rate * self.burst))
         level, (start, end) = capacity, self.storm_time(is_long)
@@ -75,7 +87,7 @@ class Case:
             bound = max(1.0, math.floor(self.rate * self.burst * factor))
             level = min(bound, level + self.rate * factor * (1 - self.others) * step)
             if not (self.storm and start <= time < end):
-                given, level = given + level, 0.0
+                given, level = given + level * (1 - self.chance_at(time)), 0.0
         return given * unit
 
     def count(self, is_long):
@@ -146,16 +158,25 @@ UNTOLD = [
     Case("three models, told twice", models=3, short=2700, told=(*TOLD, "2400"), simulate=BLIND),
 ]
 
-# Refusals that don't depend on the rate and name no limit.
+# Refusals that don't depend on the rate and name no limit, beside these limits. A short job is 45 s of the rate.
+LIMITS = {
+    "no limit, told 20/s": {"is_limited": False, "burst": 60, "short": 2100, "told": (*TOLD, "1200")},
+    "told right": {"burst": 60, "short": 2100, "told": (*TOLD, "1200")},
+    "told twice": {"burst": 1, "told": (*TOLD, "2400")},
+    "told nothing": {"burst": 1},
+}
 CHANCE = [
-    case
-    for share in ("0.02", "0.05", "0.1", "0.2", "0.3")
-    for refused in [(*BLIND, "--refusals", "unnamed", "--refuse", f"rate,{share}")]
-    for case in (
-        Case(f"{share} refused at random, told right", burst=60, told=(*TOLD, "1200"), simulate=refused),
-        Case(f"{share} refused at random, told twice", burst=1, told=(*TOLD, "2400"), simulate=refused),
-        Case(f"{share} refused at random, told nothing", burst=1, simulate=refused),
+    Case(
+        f"{share} refused at random{', in bursts' * has_bursts}{', no Retry-After' * bool(delay)}, {limit}",
+        chance=share,
+        has_bursts=has_bursts,
+        simulate=(*BLIND, "--refusals", "unnamed", *delay),
+        **provider,
     )
+    for has_bursts in (False, True)
+    for share in (0.02, 0.05, 0.1, 0.2, 0.3)
+    for delay in (NO_DELAY, ())
+    for limit, provider in LIMITS.items()
 ]
 
-CASES = ISSUE + UNTOLD + CHANCE
+CASES = ISSUE + UNTOLD

@@ -5,12 +5,14 @@
 #
 #   benches/wrong_limits/run.sh                       900 requests per case, takes about half an hour
 #   benches/wrong_limits/run.sh --long                300 s per case
+#   benches/wrong_limits/run.sh --chance              limits beside refusals at random
 #   benches/wrong_limits/run.sh --subject paceline 'told nothing' '8 in flight'
 #   BUILD=no benches/wrong_limits/run.sh --list       uses the existing build
 #
 # A cell holds the answered requests, the used part of what the provider could have given from the first
-# request to the last answer, and the 429s, both from the provider's log. * marks a client that was
-# stopped after twice the duration of an ideal one and 150 s.
+# request to the last answer, and the 429s, both from the provider's log; beside refusals at random also the
+# 429s above those that chance makes expected. * marks a client that was stopped after twice the duration of
+# an ideal one and 150 s.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

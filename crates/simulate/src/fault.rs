@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cycle::Cycle;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::random::chance;
 
@@ -12,6 +13,8 @@ pub struct Fault {
     pub target: FaultTarget,
     /// The kind of failure.
     pub kind: FaultKind,
+    /// The times for which requests fail; always if `None`.
+    pub cycle: Option<Cycle>,
 }
 
 /// The requests that a [`Fault`] affects.
@@ -52,23 +55,36 @@ pub enum FaultKind {
 impl Fault {
     /// Creates a fault of every `n`th request.
     pub fn every(n: u64, kind: FaultKind) -> Self {
-        Self { target: FaultTarget::Every(n), kind }
+        Self::new(FaultTarget::Every(n), kind)
     }
 
     /// Creates a fault of all requests from one time to before another, since the first request.
     pub fn between(from: Duration, until: Duration, kind: FaultKind) -> Self {
-        Self { target: FaultTarget::Between(from, until), kind }
+        Self::new(FaultTarget::Between(from, until), kind)
     }
 
     /// Creates a fault of a share of all requests: 0.05 fails one in twenty. A share outside of 0 to 1 counts as the
     /// nearer of both.
     pub fn share(share: f64, kind: FaultKind) -> Self {
         let per_million = (share.clamp(0.0, 1.0) * MILLION).round() as u32;
-        Self { target: FaultTarget::PerMillion(per_million), kind }
+        Self::new(FaultTarget::PerMillion(per_million), kind)
+    }
+
+    /// Sets the times for which requests fail.
+    #[must_use]
+    pub fn with_cycle(self, cycle: Cycle) -> Self {
+        Self { cycle: Some(cycle), ..self }
+    }
+
+    fn new(target: FaultTarget, kind: FaultKind) -> Self {
+        Self { target, kind, cycle: None }
     }
 
     /// Returns whether the `nth` request, counted from 1, fails at a time since the first one.
     pub(super) fn applies_to(&self, seed: u64, nth: u64, elapsed: Duration, body: &[u8]) -> bool {
+        if self.cycle.is_some_and(|cycle| !cycle.is_active(elapsed)) {
+            return false;
+        }
         match self.target {
             FaultTarget::Every(n) => n > 0 && nth.is_multiple_of(n),
             FaultTarget::Between(from, until) => from <= elapsed && elapsed < until,

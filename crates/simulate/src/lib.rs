@@ -46,6 +46,7 @@ mod api_error;
 mod cache;
 mod clock;
 mod clock_window;
+mod cycle;
 mod embedding;
 mod exceeded_limit;
 mod fault;
@@ -79,6 +80,7 @@ mod token_count;
 mod tool_call;
 mod usage;
 
+pub use cycle::Cycle;
 pub use exceeded_limit::{ExceededLimit, LimitKind};
 pub use fault::{Fault, FaultKind, FaultTarget};
 pub use limit_change::LimitChange;

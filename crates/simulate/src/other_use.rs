@@ -2,25 +2,16 @@
 
 use std::time::Duration;
 
+use super::cycle::Cycle;
+
 /// Another program on the account, which takes its part of every limit in even steps, even if the
 /// limit is exhausted. Requests in flight are not affected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OtherUse {
     /// The part of the limits that it takes: above 0, below 1.
     pub share: f64,
-    /// The times for which it is active and then idle, repeatedly, from the first request on; always
-    /// active if `None`.
-    pub cycle: Option<(Duration, Duration)>,
-}
-
-impl OtherUse {
-    /// Returns whether it is active at a time after the first request.
-    pub(super) fn is_active(&self, elapsed: Duration) -> bool {
-        self.cycle.is_none_or(|(active, idle)| {
-            let cycle = active.saturating_add(idle).as_nanos().max(1);
-            elapsed.as_nanos() % cycle < active.as_nanos()
-        })
-    }
+    /// The times for which it is active; always if `None`.
+    pub cycle: Option<Cycle>,
 }
 
 /// The progress of others on one limit.
@@ -39,7 +30,7 @@ impl OtherProgress {
     /// Returns the units to take for one step that ends at a time after the first request, from a
     /// limit of `per_step` units in that step.
     pub(super) fn step(&mut self, elapsed: Duration, per_step: f64) -> u64 {
-        if self.other_use.is_active(elapsed) {
+        if self.other_use.cycle.is_none_or(|cycle| cycle.is_active(elapsed)) {
             self.due += self.other_use.share * per_step;
         }
         let units = self.due.floor();

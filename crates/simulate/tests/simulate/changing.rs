@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use paceline_simulate::{
-    Fault, FaultKind, LimitAlgorithm, LimitChange, OtherUse, Provider, Settings, SimulatedReply,
+    Cycle, Fault, FaultKind, LimitAlgorithm, LimitChange, OtherUse, Provider, Settings,
+    SimulatedReply,
 };
 use paceline_testing::full::full_or;
 use proptest::prelude::*;
@@ -14,6 +15,10 @@ const MS: u64 = 1_000_000;
 
 fn receive(provider: &mut Provider, now: u64) -> SimulatedReply {
     provider.receive(now, "/v1/chat/completions", chat("Hello").to_string().as_bytes())
+}
+
+fn cycle(active: u64, idle: u64) -> Cycle {
+    Cycle { active: Duration::from_secs(active), idle: Duration::from_secs(idle) }
 }
 
 /// Sends one request every `gap` from the first to the last time, and returns the number admitted.
@@ -75,8 +80,7 @@ fn others_take_share_of_windows() {
 
 #[test]
 fn others_come_and_go() {
-    let cycle = Some((Duration::from_secs(20), Duration::from_secs(10)));
-    let others = OtherUse { share: 0.5, cycle };
+    let others = OtherUse { share: 0.5, cycle: Some(cycle(20, 10)) };
     let mut provider = Provider::new(ten_per_second().with_others(others));
     let mut during =
         |from: u64, until: u64| admitted(&mut provider, from * SECOND..until * SECOND, 50 * MS);
@@ -152,6 +156,20 @@ fn storm_refuses_every_request_meanwhile() {
     assert_eq!(statuses, [200, 200, 503, 503, 200, 429]);
     let latencies = replies.each_ref().map(|reply| reply.latency.as_millis());
     assert_eq!(latencies, [0, 0, 500, 500, 0, 500]);
+}
+
+#[test]
+fn share_of_requests_fails_in_times_that_repeat() {
+    let fault = Fault::share(0.2, FaultKind::RateLimited).with_cycle(cycle(20, 40));
+    let mut provider = Provider::new(Settings::default().with_fault(fault));
+    let mut refused = |from: u64, until: u64| {
+        let times = (from * SECOND..until * SECOND).step_by((20 * MS) as usize);
+        times.filter(|now| receive(&mut provider, *now).status == 429).count()
+    };
+    assert!((150..250).contains(&refused(0, 20)));
+    assert_eq!(refused(20, 60), 0);
+    assert!((150..250).contains(&refused(60, 80)));
+    assert_eq!(refused(80, 120), 0);
 }
 
 proptest! {

@@ -98,8 +98,8 @@ pub struct SimulateArgs {
 
     /// Refuse a share of the requests at random, whatever their limits: 0.05 = one in twenty. KIND is what the refusal
     /// speaks of: `rate`, `request` (too large, whenever it is sent), `account` (no money), `window` (a day) or
-    /// `capacity` (the provider is full); can be repeated
-    #[arg(long, value_name = "KIND,SHARE", value_parser = schedule::refuse, help_heading = "Errors")]
+    /// `capacity` (the provider is full). rate,0.1,20s,40s = one in ten for 20s, then none for 40s. Can be repeated
+    #[arg(long, value_name = "KIND,SHARE[,ON,OFF]", value_parser = schedule::refuse, help_heading = "Errors")]
     pub refuse: Vec<Fault>,
 
     /// What a request is charged: tokens by one of two rules (for OpenAI's API), or money

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use paceline::config::parse_duration;
-use paceline_simulate::{Fault, FaultKind, LimitChange, OtherUse};
+use paceline_simulate::{Cycle, Fault, FaultKind, LimitChange, OtherUse};
 
 use crate::command::batch::above_zero;
 
@@ -42,10 +42,11 @@ impl FromStr for Storm {
     }
 }
 
-/// Parses `KIND,SHARE`.
+/// Parses `KIND,SHARE[,ON,OFF]`.
 pub(super) fn refuse(text: &str) -> Result<Fault, String> {
-    let expected = || "must be KIND,SHARE, such as rate,0.1".to_owned();
-    let (kind, share) = text.split_once(',').ok_or_else(expected)?;
+    let expected = "must be KIND,SHARE or KIND,SHARE,ON,OFF, such as rate,0.1 or rate,0.1,20s,40s";
+    let (kind, share) = text.split_once(',').ok_or(expected)?;
+    let (share, cycle) = share_and_cycle(share, expected)?;
     let kind = match kind {
         "rate" => FaultKind::RateLimited,
         "request" => FaultKind::TooLarge,
@@ -55,7 +56,9 @@ pub(super) fn refuse(text: &str) -> Result<Fault, String> {
         _ => return Err("the kind must be rate, request, account, window or capacity".to_owned()),
     };
     match share.parse() {
-        Ok(share) if share > 0.0 && share <= 1.0 => Ok(Fault::share(share, kind)),
+        Ok(share) if share > 0.0 && share <= 1.0 => {
+            Ok(Fault { cycle, ..Fault::share(share, kind) })
+        }
         _ => Err("the share must be above 0 and at most 1, such as 0.1".to_owned()),
     }
 }
@@ -73,14 +76,22 @@ pub(super) fn change(text: &str) -> Result<LimitChange, String> {
 
 /// Parses `SHARE[,ON,OFF]`.
 pub(super) fn others(text: &str) -> Result<OtherUse, String> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let (share, cycle) = match parts[..] {
-        [share] => (share, None),
-        [share, on, off] => (share, Some((above_zero(on)?, above_zero(off)?))),
-        _ => return Err("must be SHARE or SHARE,ON,OFF, such as 0.75,20s,40s".to_owned()),
-    };
+    let expected = "must be SHARE or SHARE,ON,OFF, such as 0.75,20s,40s";
+    let (share, cycle) = share_and_cycle(text, expected)?;
     match share.parse() {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(OtherUse { share, cycle }),
         _ => Err("the share must be above 0 and below 1, such as 0.5".to_owned()),
+    }
+}
+
+/// Splits `SHARE[,ON,OFF]`.
+fn share_and_cycle<'a>(text: &'a str, expected: &str) -> Result<(&'a str, Option<Cycle>), String> {
+    let parts: Vec<&str> = text.split(',').collect();
+    match parts[..] {
+        [share] => Ok((share, None)),
+        [share, on, off] => {
+            Ok((share, Some(Cycle { active: above_zero(on)?, idle: above_zero(off)? })))
+        }
+        _ => Err(expected.to_owned()),
     }
 }

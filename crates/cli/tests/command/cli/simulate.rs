@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use paceline_cli::command::{Cli, Command, HeadersForm, RefusalForm, SimulateArgs};
-use paceline_simulate::{Fault, FaultKind, LimitChange, OtherUse, RetryAfter};
+use paceline_simulate::{Cycle, Fault, FaultKind, LimitChange, OtherUse, RetryAfter};
 use paceline_testing::http::post_json;
 use paceline_testing::process::InteractiveProcess;
 use serde_json::{Value, json};
@@ -25,12 +25,12 @@ fn arguments_of_limits_over_time_are_parsed() {
         "--rpm 1200 --burst 200ms --concurrency 8 --others 0.75,20s,40s --change 150s=x0.25 \
          --change 5m=x2 --headers none --refusals unnamed --retry-after 60 \
          --error-latency-ms 500 --storm 100s..2m10s --log replies.jsonl --refuse capacity,0.25 \
-         --refuse request,1",
+         --refuse request,1 --refuse rate,0.1,20s,40s",
     );
     let args = args.expect("valid arguments");
     assert_eq!((args.burst, args.concurrency), (Some(Duration::from_millis(200)), 8));
-    let cycle = Some((Duration::from_secs(20), Duration::from_secs(40)));
-    assert_eq!(args.others, Some(OtherUse { share: 0.75, cycle }));
+    let cycle = Cycle { active: Duration::from_secs(20), idle: Duration::from_secs(40) };
+    assert_eq!(args.others, Some(OtherUse { share: 0.75, cycle: Some(cycle) }));
     let change = |seconds, factor| LimitChange { at: Duration::from_secs(seconds), factor };
     assert_eq!(args.change, [change(150, 0.25), change(300, 2.0)]);
     assert_eq!((args.headers, args.refusals), (HeadersForm::None, RefusalForm::Unnamed));
@@ -38,8 +38,12 @@ fn arguments_of_limits_over_time_are_parsed() {
     assert_eq!(args.error_latency_ms.min(), Duration::from_millis(500));
     let [storm] = args.storm[..] else { panic!("one storm") };
     assert_eq!((storm.from(), storm.until()), (Duration::from_secs(100), Duration::from_secs(130)));
-    let refused = [(FaultKind::Overloaded, 0.25), (FaultKind::TooLarge, 1.0)];
-    assert_eq!(args.refuse, refused.map(|(kind, share)| Fault::share(share, kind)));
+    let refused = [
+        Fault::share(0.25, FaultKind::Overloaded),
+        Fault::share(1.0, FaultKind::TooLarge),
+        Fault::share(0.1, FaultKind::RateLimited).with_cycle(cycle),
+    ];
+    assert_eq!(args.refuse, refused);
     let args = parse("--others 0.5 --retry-after ms").expect("valid arguments");
     assert_eq!(args.others, Some(OtherUse { share: 0.5, cycle: None }));
     assert_eq!(args.retry_after, RetryAfter::Milliseconds);
@@ -63,7 +67,9 @@ fn invalid_argument_error_states_the_form() {
         ("--retry-after 1.5", "must be auto, none, ms or whole seconds, such as 60"),
         ("--storm 100s", "must be FROM..UNTIL, such as 100s..130s"),
         ("--storm 2m..100s", "must end after its start"),
-        ("--refuse rate", "must be KIND,SHARE, such as rate,0.1"),
+        ("--refuse rate", "must be KIND,SHARE or KIND,SHARE,ON,OFF, such as rate,0.1"),
+        ("--refuse rate,0.1,20s", "must be KIND,SHARE or KIND,SHARE,ON,OFF, such as rate,0.1"),
+        ("--refuse rate,0.1,0s,1s", "must be longer than 0s"),
         ("--refuse money,0.1", "the kind must be rate, request, account, window or capacity"),
         ("--refuse rate,0", "the share must be above 0 and at most 1"),
         ("--refuse rate,10%", "the share must be above 0 and at most 1"),
