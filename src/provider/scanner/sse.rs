@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use memchr::memmem::{self, Finder};
+use memchr::memmem::Finder;
 use memchr::{memchr2, memchr2_iter, memrchr};
 
 use super::field_table::Needles;
@@ -78,9 +78,7 @@ impl Sse {
         if !frame.has_data()
             && let Some(first) = first_data(skipped)
         {
-            let is_before_output =
-                || BEFORE_OUTPUT.iter().any(|kind| memmem::find(first, kind).is_some());
-            if STATUS.find(first).is_some() || is_before_output() {
+            if STATUS.find(first).is_some() || is_before_output(first) {
                 return bytes;
             }
             frame.add_data();
@@ -143,6 +141,13 @@ impl Sse {
     }
 }
 
+/// Returns true for an event of the Responses API before the first output, which names its type first.
+fn is_before_output(event: &[u8]) -> bool {
+    let head = &event[..event.len().min(LONGEST_HEAD)];
+    let kind = OF_RESPONSE.find(head).map_or(&[][..], |at| &head[at..]);
+    BEFORE_OUTPUT.iter().any(|before| kind.starts_with(before))
+}
+
 /// Returns the bytes up to the end of the first event with data.
 fn first_data(events: &[u8]) -> Option<&[u8]> {
     let (mut start, mut has_data) = (0, false);
@@ -174,6 +179,11 @@ fn whole_events(bytes: &[u8]) -> usize {
 
 /// The object with MiniMax's status, which is an error only in the first event: no needle, since it would slow all down.
 static STATUS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"base_resp\""));
+
+static OF_RESPONSE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"response."));
+
+/// The bytes of an event in which its type is looked for.
+const LONGEST_HEAD: usize = 48;
 
 /// The name of the only field that is read, and its colon.
 const NAME: &[u8] = b"data:";
