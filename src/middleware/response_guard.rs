@@ -175,11 +175,12 @@ impl ResponseGuard {
         Reading::new(self, profile, status, headers)
     }
 
-    /// Returns whether the response has no body because the request was a HEAD.
+    /// Returns true if the provider doesn't bill the request.
     pub(super) fn is_free(&self) -> bool {
         self.is_free
     }
 
+    /// Returns whether the response has no body because the request was a HEAD.
     pub(super) fn answers_head(&self) -> bool {
         self.answers_head
     }

@@ -91,16 +91,21 @@ fn is_weekday(word: &str) -> bool {
 
 /// Reads an offset from UTC: `z`, `utc`, `+08:00`, `-0700`, `utc+8`.
 fn offset(text: &str) -> Option<SignedDuration> {
-    let text = text.trim_start_matches("utc").trim_start_matches("gmt");
+    let text = text.trim_start_matches("utc").trim_start_matches("gmt").trim_start();
     let sign = match text.bytes().next()? {
         b'+' => 1,
         b'-' => -1,
         _ => return None,
     };
-    let digits: String =
-        text[1..].chars().filter(|c| *c != ':').take_while(char::is_ascii_digit).collect();
-    let hours: i64 = digits.get(..2).unwrap_or(&digits).parse().ok()?;
-    let minutes: i64 = digits.get(2..4).and_then(|minutes| minutes.parse().ok()).unwrap_or(0);
+    let is_end = |c: char| !(c.is_ascii_digit() || c == ':');
+    let number = text[1..].split(is_end).next()?;
+    let (hours, minutes) = match number.split_once(':') {
+        Some(parts) => parts,
+        None if number.len() > 2 => number.split_at(number.len().min(4) - 2),
+        None => (number, ""),
+    };
+    let hours: i64 = hours.parse().ok().filter(|hours| *hours < 24)?;
+    let minutes: i64 = minutes.get(..2).and_then(|minutes| minutes.parse().ok()).unwrap_or(0);
     Some(SignedDuration::from_secs(sign * (hours * 3_600 + minutes * 60)))
 }
 
@@ -162,6 +167,8 @@ mod tests {
             ("Tue, 01 Sep 2026 00:10:00 GMT", "2026-09-01T00:10:00Z"),
             ("Thu Sep 03 2026 00:00:00 GMT+0000", "2026-09-03T00:00:00Z"),
             ("2026-09-03 16:21:00 (UTC+8)", "2026-09-03T08:21:00Z"),
+            ("2026-09-03 16:21:00 UTC+5:30", "2026-09-03T10:51:00Z"),
+            ("2026-09-03 16:21:00 UTC +08:00", "2026-09-03T08:21:00Z"),
         ] {
             assert_eq!(leading(text), rfc3339(expected), "{text}");
         }

@@ -287,7 +287,7 @@ pub const OPENROUTER: Profile = Profile::new(
 /// - **Charge**: requests in flight are limited for each model, and the rate of requests; `Tokens` are the usage.
 /// - **Limits**: its pages name no headers; those of other providers are read.
 /// - **Refusals** state a code of four digits and words: no balance (1113), a window of five hours (1308), a week or a
-///   month (1310) with the time of its reset, which is read as UTC, overload (1305, 1312).
+///   month (1310) with the time of its reset, which is read as UTC in English and as China's in Chinese, overload (1305, 1312).
 /// - **Quotas**: none; they differ by account. Source of all: the page on error codes (docs.z.ai/api-reference/api-code,
 ///   docs.bigmodel.cn/cn/api/api-code, looked up on 2026-11-27).
 pub const ZAI: Profile = Profile::new(

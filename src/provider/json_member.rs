@@ -70,10 +70,11 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
             let (text, after) = string(text);
             rest = after;
             let is_error = || MESSAGES.contains(&&*name) || PASSED_ON.contains(&&*name);
-            let (before, json) = if is_root && is_error() { split(&text) } else { (&*text, "") };
+            let is_split = is_root && is_error();
+            let (words, json) = if is_split { split(&text) } else { (text.clone(), "") };
             add_members(json, members, false);
-            if !before.is_empty() {
-                members.push((name, before.to_owned()));
+            if !words.is_empty() {
+                members.push((name, words));
             }
         } else if value.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             let is_end = |c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E');
@@ -84,16 +85,21 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
     }
 }
 
-/// Splits a message into its words and the JSON with members after them, in which a gateway passes on an error.
-pub(super) fn split(text: &str) -> (&str, &str) {
-    let is_json = |at: usize| {
-        let inner = text[at + 1..].trim_start();
-        // Text that only begins like JSON has no members.
-        inner.starts_with(['"', '{']) && inner.contains("\":") | inner.contains("\" :")
+/// Splits a message into its words and the JSON among them in which a gateway passes on an error. Other JSON may be part of
+/// the request.
+pub(super) fn split(text: &str) -> (String, &str) {
+    let last_name = ["\":", "\" :"].iter().filter_map(|end| text.rfind(end)).max();
+    // Text that only begins like JSON has no members.
+    let is_json = |at: &usize| {
+        last_name.is_some_and(|last| *at < last)
+            && text[at + 1..].trim_start().starts_with(['"', '{'])
     };
-    let begin = text.match_indices(['{', '[']).map(|(at, _)| at).find(|&at| is_json(at));
-    let (before, json) = text.split_at(begin.unwrap_or(text.len()));
-    (before.trim_end(), json)
+    let begin = text.match_indices(['{', '[']).map(|(at, _)| at).find(is_json);
+    let is_error = |at: &usize| text[..*at].trim().is_empty() || text[*at..].contains("\"error\"");
+    let Some(begin) = begin.filter(is_error) else { return (text.to_owned(), "") };
+    let end = text.rfind(['}', ']']).map_or(text.len(), |at| at + 1).max(begin);
+    let words = [text[..begin].trim(), text[end..].trim()].join(" ");
+    (words.trim().to_owned(), &text[begin..end])
 }
 
 /// Returns the text of a string, after its quote, and the rest after the closing one.

@@ -89,7 +89,9 @@ impl<B: Body<Data = Bytes>> Judging<B> {
 
     fn verdict(&self, parts: &Parts, body: &mut ReadAhead<ForwardingBody<B>>) -> Verdict {
         let is_success = parts.status.as_u16() < 400;
-        if is_success && body.end() == Some(End::Broken) {
+        let is_broken = is_success && body.end() == Some(End::Broken);
+        // The provider may have served another request, such as one that creates a batch.
+        if is_broken && (self.ahead == Ahead::All || is_stream(&parts.headers)) {
             return Verdict::Retry(None);
         }
         let in_band = body.body().and_then(|body| match self.ahead {
@@ -172,6 +174,13 @@ fn is_invalid_answer<B: Body<Data = Bytes>>(
 
 fn is_text(headers: &HeaderMap) -> bool {
     ["text/", "application/x-subrip"]
+        .iter()
+        .any(|start| content_type(headers).starts_with(start.as_bytes()))
+}
+
+/// Returns true for a stream of events.
+fn is_stream(headers: &HeaderMap) -> bool {
+    ["text/event-stream", "application/vnd.amazon.eventstream", "application/x-ndjson"]
         .iter()
         .any(|start| content_type(headers).starts_with(start.as_bytes()))
 }

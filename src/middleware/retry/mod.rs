@@ -12,8 +12,8 @@
 //! | a refusal for lack of capacity (503, 529, and others that say so) | only the request waits, as after another transient failure |
 //! | another transient failure (408, 409, 425, 5xx, `x-should-retry: true`) | only the request waits, for a `retry-after` of up to a minute or for a back-off: 0.5 s, doubled each time up to 8 s, minus a random part of up to a quarter; then it enters the queue |
 //! | a permanent failure: a refusal of the request or the account, a used-up window whose end is unknown, an invalid request, `x-should-retry: false` | returned to the caller |
-//! | a stream (`text/event-stream`) whose first event is an error, or that breaks off before it | retried like an error with that code. The head waits for the first event, for at most 5 s |
-//! | another success | returned immediately and never retried, even if an error follows in its stream. With [`Http::whole`](super::Http::whole) the body is first read to its end; an error in it, a truncated body and an [invalid body](crate::provider::InvalidAnswer) are transient failures |
+//! | a success that begins with an error: the first event of a stream in any format, except those of the Responses API before the output, or a JSON object; a stream that breaks off before its first event | retried like an error with that code. The head waits for the first event or object, for at most 16 KiB and 5 s. What isn't billed, such as a stored response, isn't read |
+//! | another success | returned and never retried, even if an error follows in its stream. With [`Http::whole`](super::Http::whole) the body is first read to its end; an error in it, a truncated body and an [invalid body](crate::provider::InvalidAnswer) are transient failures |
 //! | a client error before the request was sent, such as a failed connection | retried after a back-off; not charged |
 //! | any other client error | returned to the caller, since the provider may have served the request |
 //!

@@ -199,25 +199,44 @@ fn without_separators(text: &str) -> String {
     kept.replace(" more second", " second").replace(" more minute", " minute")
 }
 
-/// Returns the delays in Chinese: `30 秒后重试`, `将在 2026-09-04 19:01:25 重置`. Times are those of China.
+/// Returns the delays in Chinese: `30 秒后重试`, `1 分 30 秒后`, `将在 2026-09-04 19:01:25 重置`. Times without an offset
+/// are those of China.
 fn in_chinese(text: &str) -> impl Iterator<Item = (usize, Stated)> {
-    let delays = CHINESE_UNITS.iter().flat_map(move |(unit, seconds)| {
-        text.match_indices(unit).filter_map(move |(at, _)| {
-            let before = text[..at].trim_end();
-            let digits = before.len() - before.bytes().rev().take_while(u8::is_ascii_digit).count();
-            let number: u32 = before[digits..].parse().ok()?;
-            let after = text[at + unit.len()..].trim_start_matches(['之', '以', ' ']);
-            let delay = Duration::from_secs(seconds * u64::from(number));
-            after.starts_with('后').then_some((at, Stated::In(delay)))
-        })
-    });
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let starts = text
+        .char_indices()
+        .filter(move |(at, c)| c.is_ascii_digit() && !text[..*at].ends_with(is_number));
+    let delays = starts.filter_map(|(at, _)| Some((at, Stated::In(chinese(&text[at..])?))));
     let times = ["将在", "将于"].into_iter().flat_map(move |cue| {
         text.match_indices(cue).filter_map(move |(at, _)| {
-            let time = date::leading(text[at + cue.len()..].trim_start())?;
-            Some((at, Stated::At(time.saturating_sub(CHINA))))
+            let rest = text[at + cue.len()..].trim_start();
+            let time = date::leading(rest)?;
+            let written: String = rest.chars().take(LONGEST_TIME).collect();
+            let has_offset = written.contains(['+', 'z', 'u', 'g']);
+            let offset = if has_offset { Duration::ZERO } else { CHINA };
+            Some((at, Stated::At(time.saturating_sub(offset))))
         })
     });
     delays.chain(times)
+}
+
+/// Returns the duration at the start of a text that something happens after.
+fn chinese(text: &str) -> Option<Duration> {
+    let (mut rest, mut total, mut units) = (text, 0.0, 0);
+    loop {
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+        let (number, after) = rest.split_at(end);
+        if number.is_empty() {
+            let after = rest.trim_start_matches(['之', '以']);
+            let is_delay = units > 0 && after.starts_with('后');
+            return Duration::try_from_secs_f64(total).ok().filter(|_| is_delay);
+        }
+        let after = after.trim_start().trim_start_matches('个');
+        let unit = CHINESE_UNITS.iter().find(|(unit, _)| after.starts_with(unit))?;
+        total += number.parse::<f64>().ok()? * unit.1;
+        units += 1;
+        rest = after[unit.0.len()..].trim_start();
+    }
 }
 
 /// Returns the seconds, or the time since the Unix epoch, of a number without a unit: `Retry-After: 30`.
@@ -257,8 +276,17 @@ const NAMES: &str = "retry|reset|resets|wait|cooldown|cool down|estimated time|t
 const OTHER_NAMES: &str =
     "count|counts|max|attempt|attempts|limit reset count|retries|retry limit|id|code|reason";
 
-const CHINESE_UNITS: &[(&str, u64)] =
-    &[("秒", 1), ("分钟", 60), ("分", 60), ("小时", 3_600), ("天", 86_400)];
+const CHINESE_UNITS: &[(&str, f64)] = &[
+    ("秒钟", 1.0),
+    ("秒", 1.0),
+    ("分钟", 60.0),
+    ("分", 60.0),
+    ("小时", 3_600.0),
+    ("天", 86_400.0),
+];
+
+/// The characters of a date, a time and its offset.
+const LONGEST_TIME: usize = 28;
 
 /// The offset of China's time from UTC.
 const CHINA: Duration = Duration::from_secs(8 * 3_600);

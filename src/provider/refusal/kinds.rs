@@ -50,7 +50,7 @@ pub(super) const MAYBE_ACCOUNT: &[&str] = &[
     "额度不足|额度已用尽|额度已用完|额度用尽",
 ];
 
-/// What to do without money, which others advise for higher limits: it counts if nothing else is shown.
+/// Advice for an account without money, which others give for higher limits: it counts if nothing else is shown.
 pub(super) const PURCHASE: &[&str] =
     &["add|purchase|buy|need more & credits|credit|funds|money|balance"];
 
@@ -93,7 +93,7 @@ pub(super) const REQUEST: &[&str] = &[
 
 /// The same in an answer that refuses the request for a fault.
 pub(super) const SIZE: &[&str] = &[
-    "exceed|exceeded|more than|less than|at most|longer than|larger than & tokens|input length|characters",
+    "exceed|exceeded|more than|less than|at most|longer than|larger than & tokens|input length",
     "exceed* & token limit|model limit|context limit",
     "input length|prompt length & range|should be|must be|exceed*",
     "too many tokens|too many input tokens",
@@ -110,8 +110,12 @@ pub(super) const LATER: &[&str] = &["later|moment|shortly|soon|wait|稍后|稍�
 pub(super) const WINDOW: &[&str] = &[
     "usage limit|usage limits|usage quota|usage cap|call volume quota & reached|exceed*|hit|exhausted|out of|used up",
     "billing cycle|this period|this month|this week|today|todays|tomorrow & limit|quota|usage|used all|used up|no more",
-    "hit|reached & your limit|session limit|session usage limit & reset|resets|wait|upgrade",
     "使用上限|每日|每天|每周|每月|当日|今日|当天|本月|小时 & 上限|限额|配额|额度|次数|用完|用尽",
+];
+
+/// The same, unless it is soon over.
+pub(super) const MAYBE_WINDOW: &[&str] = &[
+    "hit|reached & your limit|session limit|session usage limit & reset|resets|wait|upgrade",
     "will be refreshed|will refresh|will be replenished|will renew & quota|limit|usage",
 ];
 

@@ -99,7 +99,7 @@ impl Evidence {
         error.codes().for_each(|code| evidence.add_code(code));
         let (message, _) = json_member::split(error.message());
         if !message.is_empty() {
-            evidence.add_message(message);
+            evidence.add_message(&message);
         }
         let members = json_member::all(json);
         if evidence.quota.is_none() {
@@ -165,6 +165,10 @@ impl Evidence {
             is_used_up: used_up.is_some(),
             is_long: self.in_body(rules).any(|stated| is_long(stated.delay(now)))
                 || self.text.has(kinds::QUOTA) && in_headers.is_some_and(is_long),
+            is_short: self.in_body(rules).any(|stated| {
+                let delay = stated.delay(now);
+                !delay.is_zero() && !is_long(delay)
+            }),
             has_delay: self.in_body(rules).next().is_some()
                 || in_headers.is_some_and(|delay| !delay.is_zero() && !is_long(delay)),
         };
@@ -203,7 +207,7 @@ impl Evidence {
     }
 
     fn kind(&self, rules: &ErrorRules, amounts: &Amounts, hints: &Hints) -> Option<RefusalKind> {
-        let &Hints { is_used_up, is_long, has_delay } = hints;
+        let &Hints { is_used_up, is_long, is_short, has_delay } = hints;
         let is_own = self.has_code(rules.transient_codes);
         let is_client_error = self.status < 500;
         let is_refused = matches!(self.status, 429 | 503 | 529);
@@ -224,14 +228,10 @@ impl Evidence {
         if amounts.never_fits() && !counts_requests || is_oversized || self.status == 413 {
             return Some(RefusalKind::Request);
         }
-        let is_exhausted = !matches!(self.status, 503 | 529) && self.has(kinds::EXHAUSTED);
-        let states_rate = match self.is_faulty() {
-            true => self.has_in_own_words(kinds::RATE),
-            false => self.has(kinds::RATE),
-        };
-        let is_rate = is_own || self.status == 429 || states_rate || is_exhausted;
+        let is_exhausted = !matches!(self.status, 503 | 529) && self.states(kinds::EXHAUSTED);
+        let is_rate = is_own || self.status == 429 || self.states(kinds::RATE) || is_exhausted;
         let may_be_limited = is_rate || is_refused || matches!(self.status, 0 | 403);
-        if may_be_limited && (is_used_up || self.is_long_window(rules, is_long)) {
+        if may_be_limited && (is_used_up || self.is_long_window(rules, is_long, is_short)) {
             return Some(RefusalKind::Window);
         }
         if self.has_no_capacity() {
@@ -244,15 +244,17 @@ impl Evidence {
         }
         let is_limit = self.codes.has(kinds::RATE_CODES) || self.quota.is_some();
         let lacks_money = || is_refused && !self.has(kinds::RATE) && self.has(kinds::PURCHASE);
-        let may_be_account =
-            !is_own && !is_limit && !has_delay && (self.has(kinds::MAYBE_ACCOUNT) || lacks_money());
-        let is_short = self.window().is_some();
+        let may_be_account = !is_own
+            && !is_limit
+            && !has_delay
+            && (self.states(kinds::MAYBE_ACCOUNT) || lacks_money());
+        let has_window = self.window().is_some();
         let is_forbidden = match self.status {
-            400 => self.has(kinds::INVALID),
+            400 => self.states(kinds::INVALID),
             403 => self.has(kinds::FORBIDDEN),
             _ => false,
         };
-        if may_be_account || is_forbidden && !is_short {
+        if may_be_account || is_forbidden && !has_window {
             return Some(RefusalKind::Account);
         }
         let may_be_request =
@@ -271,7 +273,7 @@ impl Evidence {
     /// Returns true if the account can't send requests. A faulty request may have the words in its own names.
     fn is_of_account(&self) -> bool {
         match self.is_faulty() {
-            true => self.has_in_own_words(kinds::ACCOUNT),
+            true => self.states(kinds::ACCOUNT),
             false => {
                 self.codes.has(kinds::ACCOUNT)
                     || self.text.except(kinds::ADVICE).has(kinds::ACCOUNT)
@@ -284,9 +286,13 @@ impl Evidence {
         matches!(self.status, 400 | 404 | 405 | 409 | 415 | 422)
     }
 
-    /// Returns true if a code, or a message that quotes no fault of the request, matches one of the rules.
-    fn has_in_own_words(&self, rules: &[&str]) -> bool {
-        self.codes.has(rules) || !self.codes.has(kinds::FAULTY) && self.has_own(rules)
+    /// Returns true if a code or a message matches one of the rules. If the request may have a fault, the names that a
+    /// message quotes from it don't count.
+    fn states(&self, rules: &[&str]) -> bool {
+        match self.is_faulty() {
+            true => self.codes.has(rules) || !self.codes.has(kinds::FAULTY) && self.has_own(rules),
+            false => self.has(rules),
+        }
     }
 
     /// Returns true if a message matches one of the rules without the names that it quotes from the request.
@@ -301,16 +307,20 @@ impl Evidence {
             400 => kinds::OVERLOAD,
             _ => return false,
         };
-        self.has(rules) && !self.has(YOURS)
+        self.states(rules) && !self.has(YOURS)
     }
 
-    fn is_long_window(&self, rules: &ErrorRules, is_long: bool) -> bool {
+    fn is_long_window(&self, rules: &ErrorRules, is_long: bool, is_short: bool) -> bool {
         let has_text = |text: &&str| self.messages.iter().any(|message| message.contains(*text));
         match self.window() {
             _ if rules.long_window_texts.iter().any(has_text) => true,
             Some(window) => window >= LONG,
             // A long delay doesn't contradict a limit that is named by a rate.
-            None => self.has(kinds::WINDOW) || is_long && !self.text.has(&["rate limit*"]),
+            None if self.has(kinds::WINDOW) => true,
+            None => {
+                !is_short && self.has(kinds::MAYBE_WINDOW)
+                    || is_long && !self.text.has(&["rate limit*"])
+            }
         }
     }
 
@@ -364,12 +374,14 @@ impl Evidence {
     }
 }
 
-/// What decides between kinds, beside words.
+/// The facts beside words by which kinds differ.
 struct Hints {
     /// True if headers state that a long window is used up.
     is_used_up: bool,
     /// True if a delay of an hour or longer is stated.
     is_long: bool,
+    /// True if the body states a shorter one.
+    is_short: bool,
     /// True if a delay is stated after which the request is accepted.
     has_delay: bool,
 }

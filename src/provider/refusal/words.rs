@@ -35,10 +35,15 @@ impl Words {
         let mut words = Self::default();
         for line in text.lines() {
             let mut tokens = line.split_whitespace();
-            let mut kept = Vec::new();
+            let (mut kept, mut before) = (Vec::new(), "");
             while let Some(token) = tokens.next() {
+                // What an error says isn't a name.
+                let is_value = ["message':", "message\":"].iter().any(|end| before.ends_with(end));
+                before = token;
                 let quoted = quoted_length(token, tokens.clone());
-                if quoted > 0 {
+                if is_value {
+                    kept.push(token);
+                } else if quoted > 0 {
                     for _ in 1..quoted {
                         tokens.next();
                     }
@@ -139,7 +144,8 @@ impl Words {
 
 /// Returns the number of tokens of a short quotation that begins with this one; 0 if none does.
 fn quoted_length<'t>(first: &'t str, others: impl Iterator<Item = &'t str>) -> usize {
-    let is_around = |c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '[' | ']');
+    let is_around =
+        |c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')' | '[' | ']' | '{' | '}');
     let is_quote = |c: char| matches!(c, '\'' | '"' | '`' | '\u{2018}' | '\u{2019}');
     let ends = |token: &str| token.trim_end_matches(is_around).ends_with(is_quote);
     let begin = first.trim_start_matches(is_around);
@@ -158,7 +164,9 @@ fn quoted_length<'t>(first: &'t str, others: impl Iterator<Item = &'t str>) -> u
 fn is_name(token: &str) -> bool {
     let token = token.trim_matches(|c: char| matches!(c, '.' | ',' | ':' | ';' | '(' | ')'));
     let has_digit = || token.contains(|c: char| c.is_ascii_digit());
-    token.contains(['_', '[', '.']) || token.contains('-') && has_digit()
+    let begins_low = |part: &str| part.starts_with(|c: char| c.is_ascii_lowercase());
+    let is_path = || token.contains('.') && token.split('.').all(begins_low);
+    token.contains(['_', '[']) || is_path() || token.contains('-') && has_digit()
 }
 
 /// Returns true if a sentence has one of the alternatives of each part of a rule.

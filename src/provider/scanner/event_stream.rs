@@ -44,13 +44,13 @@ impl EventStream {
         }
     }
 
-    /// Returns true before, between and after messages.
     /// Returns true if the body isn't an event stream.
     #[cfg(feature = "tower")]
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.state, State::Lost)
     }
 
+    /// Returns true before, between and after messages.
     pub(super) fn is_between_messages(&self) -> bool {
         matches!(self.state, State::Prelude(0))
     }

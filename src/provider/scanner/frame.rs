@@ -24,8 +24,9 @@ pub(super) struct Frame {
     error: Option<ApiError>,
     /// True if data came before the error.
     has_data: bool,
-    /// True if the last object was an event before the first output.
+    /// True if the last object was an event before the first output, and the number of those so far.
     is_before_output: bool,
+    before_output: u8,
     /// True if the request failed, so that the whole body is an error.
     has_failed: bool,
     /// True if an object was read that begins a stream whose last event is known.
@@ -62,6 +63,11 @@ impl Frame {
     /// Marks that data was read or skipped which states no error.
     pub(super) fn add_data(&mut self) {
         self.has_data |= self.error.is_none();
+    }
+
+    /// Returns true if only a few events came before the output.
+    pub(super) fn may_await_output(&self) -> bool {
+        self.before_output < MOST_BEFORE_OUTPUT
     }
 
     /// Marks the end of an event with data.
@@ -161,7 +167,9 @@ impl Sink for Frame {
         self.is_before_output = false;
         if self.is_staged {
             let kind = &self.parts.0[ErrorPart::RootKind as usize][..];
-            self.is_before_output = BEFORE_OUTPUT.contains(&kind);
+            self.is_before_output =
+                self.before_output < MOST_BEFORE_OUTPUT && BEFORE_OUTPUT.contains(&kind);
+            self.before_output += u8::from(self.is_before_output);
             self.awaits_end |= FIRST_EVENTS.contains(&kind);
             // Other objects are skipped if they have no count.
             let is_last = self.is_last || LAST_EVENTS.contains(&kind);
@@ -265,6 +273,9 @@ const FIRST_EVENTS: &[&[u8]] = &[b"message_start", b"message-start", b"response.
 /// The types of the events before the first output, after which the request may fail as before.
 pub(super) const BEFORE_OUTPUT: &[&[u8]] =
     &[b"response.created", b"response.queued", b"response.in_progress"];
+
+/// The most of them: created, queued and in progress, and some that are repeated.
+const MOST_BEFORE_OUTPUT: u8 = 8;
 
 /// The only one of them without a count.
 const MESSAGE_STOP: &[u8] = b"message_stop";

@@ -78,7 +78,7 @@ impl Sse {
         if !frame.has_data()
             && let Some(first) = first_data(skipped)
         {
-            if STATUS.find(first).is_some() || is_before_output(first) {
+            if STATUS.find(first).is_some() || frame.may_await_output() && is_before_output(first) {
                 return bytes;
             }
             frame.add_data();
@@ -183,7 +183,7 @@ static STATUS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"base_r
 static OF_RESPONSE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"response."));
 
 /// The bytes of an event in which its type is looked for.
-const LONGEST_HEAD: usize = 48;
+const LONGEST_HEAD: usize = 256;
 
 /// The name of the only field that is read, and its colon.
 const NAME: &[u8] = b"data:";
