@@ -26,7 +26,7 @@ pub(super) struct CostFields {
     output_tokens: Option<Amount>,
     /// US dollars, with at most six decimals; the price of the request, where a key limits spending. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<f64>", range(min = 0))]
+    #[schemars(with = "Option<f64>", range(min = 0, max = 18_446_744_073_709_u64))]
     usd: Option<Usd>,
     /// Custom dimensions by name, such as images or pages. A name has at most 64 bytes in UTF-8.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
