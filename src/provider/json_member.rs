@@ -70,9 +70,13 @@ fn add_members(json: &str, members: &mut Vec<(String, String)>, is_root: bool) {
             let (text, after) = string(text);
             rest = after;
             let is_error = || MESSAGES.contains(&&*name) || PASSED_ON.contains(&&*name);
-            let is_split = is_root && is_error();
-            let (words, json) = if is_split { split(&text) } else { (text.clone(), "") };
-            add_members(json, members, false);
+            let words = if is_root && is_error() {
+                let (words, json) = split(&text);
+                add_members(json, members, false);
+                words
+            } else {
+                text
+            };
             if !words.is_empty() {
                 members.push((name, words));
             }

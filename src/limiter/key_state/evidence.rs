@@ -289,12 +289,12 @@ impl KeyState {
     }
 
     /// Returns the end of the present cool-down.
-    pub(in crate::limiter) fn cools_until(&self) -> Option<Timestamp> {
+    pub(super) fn cools_until(&self) -> Option<Timestamp> {
         Some(self.cooling_until()).filter(|&until| until > self.now())
     }
 
     /// Returns the kind of the refusal that started the present cool-down, if it is known.
-    pub(in crate::limiter) fn cooling_kind(&self) -> Option<RefusalKind> {
+    pub(super) fn cooling_kind(&self) -> Option<RefusalKind> {
         self.evidence()?.cool_down_kind(self.cools_until()?)
     }
 

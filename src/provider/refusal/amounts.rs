@@ -40,15 +40,11 @@ impl Amounts {
                     return Self { limit: Some(limit), used: None, requested };
                 }
             }
+            let is_number_next = words.get(at + 1).is_some_and(|next| number_of(next).is_some());
             let amount = match *word {
                 "length" if before == "current" => continue,
                 "count" if !matches!(before, "token" | "tokens") => continue,
-                "tpm" | "rpm" | "tpd" | "rpd" if before == "current" => continue,
-                "tpm" | "rpm" | "tpd" | "rpd"
-                    if words.get(at + 1).is_none_or(|next| number_of(next).is_none()) =>
-                {
-                    continue;
-                }
+                "tpm" | "rpm" | "tpd" | "rpd" if before == "current" || !is_number_next => continue,
                 "tpm" | "rpm" | "tpd" | "rpd" | "limit" | "limits" | "limited" | "max"
                 | "maximum" | "quota" | "length" | "concurrency" | "allowed" => &mut amounts.limit,
                 "used" | "current" | "usage" => &mut amounts.used,

@@ -272,7 +272,8 @@ const REMAINING: &[&str] =
     &["ratelimit-remaining", "x-ratelimit-remaining", "x-rate-limit-remaining"];
 
 /// Words in the names of members that state a delay, and in those of other members with the same words.
-const NAMES: &str = "retry|reset|resets|wait|cooldown|cool down|estimated time|time remaining|try again|available at|available in";
+const NAMES: &str = "retry|reset|resets|wait|cooldown|cool down|estimated time|time remaining|try again|\
+     available at|available in";
 const OTHER_NAMES: &str =
     "count|counts|max|attempt|attempts|limit reset count|retries|retry limit|id|code|reason";
 

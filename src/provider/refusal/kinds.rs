@@ -56,7 +56,8 @@ pub(super) const PURCHASE: &[&str] =
 
 /// Advice about limits, which names money.
 pub(super) const ADVICE: &[&str] = &[
-    "higher limit|higher limits|higher rate|limits increase|limit increase|depend on|depends on|increase your limits|increase limits",
+    "higher limit|higher limits|higher rate|limits increase|limit increase|depend on|depends on|\
+     increase your limits|increase limits",
 ];
 
 /// Codes of requests that have a fault.

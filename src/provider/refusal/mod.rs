@@ -8,6 +8,7 @@ mod delay;
 mod kinds;
 mod words;
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
@@ -67,6 +68,7 @@ struct Evidence {
     /// The messages; the first is the error's own.
     messages: Vec<String>,
     members: Vec<(String, String)>,
+    own_words: OnceCell<Words>,
 }
 
 impl Evidence {
@@ -95,6 +97,7 @@ impl Evidence {
             quota: error.quota().map(str::to_owned),
             messages: Vec::new(),
             members: Vec::new(),
+            own_words: OnceCell::new(),
         };
         error.codes().for_each(|code| evidence.add_code(code));
         let (message, _) = json_member::split(error.message());
@@ -159,18 +162,16 @@ impl Evidence {
         let now = super::date::of_response(headers).unwrap_or(now);
         let amounts = Amounts::read(&self.text);
         let used_up = delay::of_used_up_windows(headers, now).filter(|_| self.status == 429);
-        let in_headers = delay::in_headers(headers).map(|stated| stated.delay(now));
-        let is_long = |delay: Duration| delay >= LONG;
+        let in_headers = delay::in_headers(headers);
+        let in_body: Vec<Stated> = self.in_body(rules).collect();
+        let is_long = |stated: &Stated| stated.delay(now) >= LONG;
+        let is_short = |stated: &Stated| !stated.delay(now).is_zero() && !is_long(stated);
         let hints = Hints {
             is_used_up: used_up.is_some(),
-            is_long: self.in_body(rules).any(|stated| is_long(stated.delay(now)))
-                || self.text.has(kinds::QUOTA) && in_headers.is_some_and(is_long),
-            is_short: self.in_body(rules).any(|stated| {
-                let delay = stated.delay(now);
-                !delay.is_zero() && !is_long(delay)
-            }),
-            has_delay: self.in_body(rules).next().is_some()
-                || in_headers.is_some_and(|delay| !delay.is_zero() && !is_long(delay)),
+            is_long: in_body.iter().any(is_long)
+                || self.text.has(kinds::QUOTA) && in_headers.as_ref().is_some_and(is_long),
+            is_short: in_body.iter().any(is_short),
+            has_delay: !in_body.is_empty() || in_headers.as_ref().is_some_and(is_short),
         };
         let kind = self.kind(rules, &amounts, &hints)?;
         let mut refusal = Refusal::new(kind);
@@ -182,8 +183,7 @@ impl Evidence {
         refusal.status = Some(self.status).filter(|status| *status > 0);
         let message = self.messages.first().map_or("", String::as_str);
         refusal.text = message.chars().take(Refusal::LONGEST_TEXT).collect();
-        let mut stated: Vec<Stated> =
-            delay::in_headers(headers).into_iter().chain(self.in_body(rules)).collect();
+        let mut stated: Vec<Stated> = in_headers.into_iter().chain(in_body).collect();
         match kind {
             RefusalKind::Request => stated.clear(),
             // The first takes precedence.
@@ -219,13 +219,7 @@ impl Evidence {
         if is_account || is_without || is_capped || matches!(self.status, 401 | 402) {
             return Some(RefusalKind::Account);
         }
-        // A request is one request.
-        let counts_requests =
-            matches!(self.dimension(), Some(Dimension::Requests | Dimension::Concurrency));
-        let is_throttled = self.codes.has(kinds::RATE_CODES) || self.has(kinds::LATER);
-        let is_oversized =
-            matches!(self.status, 400 | 422) && !is_throttled && self.has_own(kinds::SIZE);
-        if amounts.never_fits() && !counts_requests || is_oversized || self.status == 413 {
+        if self.is_too_large(amounts) {
             return Some(RefusalKind::Request);
         }
         let is_exhausted = !matches!(self.status, 503 | 529) && self.states(kinds::EXHAUSTED);
@@ -281,6 +275,18 @@ impl Evidence {
         }
     }
 
+    /// Returns true if the request is larger than what is accepted at any time.
+    fn is_too_large(&self, amounts: &Amounts) -> bool {
+        // A request is one request.
+        let counts_requests =
+            || matches!(self.dimension(), Some(Dimension::Requests | Dimension::Concurrency));
+        let is_throttled = || self.codes.has(kinds::RATE_CODES) || self.has(kinds::LATER);
+        let is_oversized = matches!(self.status, 400 | 422)
+            && !is_throttled()
+            && self.own_words().has(kinds::SIZE);
+        self.status == 413 || is_oversized || amounts.never_fits() && !counts_requests()
+    }
+
     /// Returns true for the statuses of requests that have a fault.
     fn is_faulty(&self) -> bool {
         matches!(self.status, 400 | 404 | 405 | 409 | 415 | 422)
@@ -290,14 +296,17 @@ impl Evidence {
     /// message quotes from it don't count.
     fn states(&self, rules: &[&str]) -> bool {
         match self.is_faulty() {
-            true => self.codes.has(rules) || !self.codes.has(kinds::FAULTY) && self.has_own(rules),
+            true => {
+                self.codes.has(rules)
+                    || !self.codes.has(kinds::FAULTY) && self.own_words().has(rules)
+            }
             false => self.has(rules),
         }
     }
 
-    /// Returns true if a message matches one of the rules without the names that it quotes from the request.
-    fn has_own(&self, rules: &[&str]) -> bool {
-        self.messages.iter().any(|message| Words::without_names(message).has(rules))
+    /// Returns the words of the messages without the names that they quote from the request.
+    fn own_words(&self) -> &Words {
+        self.own_words.get_or_init(|| Words::without_names(&self.messages))
     }
 
     fn has_no_capacity(&self) -> bool {

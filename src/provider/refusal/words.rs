@@ -31,9 +31,9 @@ impl Words {
 
     /// Returns the words of a text without names that it quotes from the request: `'list_overdue'`,
     /// `thinking.budget_tokens`, `my-overdue-2`, 'check the balance'.
-    pub(super) fn without_names(text: &str) -> Self {
+    pub(super) fn without_names(texts: &[String]) -> Self {
         let mut words = Self::default();
-        for line in text.lines() {
+        for line in texts.iter().flat_map(|text| text.lines()) {
             let mut tokens = line.split_whitespace();
             let (mut kept, mut before) = (Vec::new(), "");
             while let Some(token) = tokens.next() {
@@ -41,14 +41,10 @@ impl Words {
                 let is_value = ["message':", "message\":"].iter().any(|end| before.ends_with(end));
                 before = token;
                 let quoted = quoted_length(token, tokens.clone());
-                if is_value {
+                if is_value || quoted == 0 && !is_name(token) {
                     kept.push(token);
-                } else if quoted > 0 {
-                    for _ in 1..quoted {
-                        tokens.next();
-                    }
-                } else if !is_name(token) {
-                    kept.push(token);
+                } else {
+                    (1..quoted).for_each(|_| _ = tokens.next());
                 }
             }
             words.add(&kept.join(" "));
@@ -108,30 +104,25 @@ impl Words {
     /// A rule is a list of alternatives, joined by `&`, each of which a sentence must have one of: words, joined by
     /// `|`. A last word that ends in `*` may go on: `insufficient|out of & credit*`.
     pub(super) fn has(&self, rules: &[&str]) -> bool {
-        self.find(rules).is_some()
-    }
-
-    fn find(&self, rules: &[&str]) -> Option<&str> {
-        let matches = |sentence: &&str| rules.iter().any(|rule| matches(sentence, rule));
-        self.text.split('\n').find(matches)
+        self.text.split('\n').any(|sentence| matches(sentence, rules))
     }
 
     /// Returns the words of the sentences that don't match one of the rules.
     pub(super) fn except(&self, rules: &[&str]) -> Self {
-        let other = |sentence: &&str| !rules.iter().any(|rule| matches(sentence, rule));
-        Self { text: self.text.split('\n').filter(other).collect::<Vec<_>>().join("\n") }
+        let others = self.text.split('\n').filter(|sentence| !matches(sentence, rules));
+        Self { text: others.collect::<Vec<_>>().join("\n") }
     }
 
     /// Returns the words in order, and an empty one at the end of each sentence.
     pub(super) fn list(&self) -> Vec<&str> {
-        let sentences = self.text.split('\n');
-        sentences.flat_map(|sentence| sentence.split_whitespace().chain([""])).collect()
+        self.first(&[])
     }
 
     /// Returns the words in order, those of the sentences that match one of the rules first.
     pub(super) fn first(&self, rules: &[&str]) -> Vec<&str> {
-        let is_first = |sentence: &&str| rules.iter().any(|rule| matches(sentence, rule));
-        let (first, others): (Vec<_>, Vec<_>) = self.text.split('\n').partition(is_first);
+        let sentences = self.text.split('\n');
+        let (first, others): (Vec<_>, Vec<_>) =
+            sentences.partition(|sentence| matches(sentence, rules));
         let sentences = first.into_iter().chain(others);
         sentences.flat_map(|sentence| sentence.split_whitespace().chain([""])).collect()
     }
@@ -170,8 +161,9 @@ fn is_name(token: &str) -> bool {
 }
 
 /// Returns true if a sentence has one of the alternatives of each part of a rule.
-fn matches(sentence: &str, rule: &str) -> bool {
-    rule.split('&').all(|part| part.split('|').any(|words| contains(sentence, words.trim())))
+fn matches(sentence: &str, rules: &[&str]) -> bool {
+    let has = |part: &str| part.split('|').any(|words| contains(sentence, words.trim()));
+    rules.iter().any(|rule| rule.split('&').all(has))
 }
 
 /// Returns true if these words are in a sentence. Chinese has no spaces between words.
@@ -241,7 +233,7 @@ mod tests {
             ("model: gpt-overdue-3 (got 'top up credit balance')", " model got \n "),
             ("Don't exceed 'the credit", " dont exceed the credit \n "),
         ] {
-            assert_eq!(Words::without_names(text).text, expected);
+            assert_eq!(Words::without_names(&[text.to_owned()]).text, expected);
         }
     }
 

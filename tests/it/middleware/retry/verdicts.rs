@@ -278,7 +278,7 @@ async fn error_at_the_beginning_of_any_success_is_retried() {
     }
 }
 
-/// What is read was refused before.
+/// A stored response was refused before.
 #[tokio::test(start_paused = true)]
 async fn error_of_a_stored_response_is_neither_retried_nor_a_refusal() {
     let stored = r#"{"error": {"code": "rate_limit_exceeded", "message": "Slow down"}, "usage": {"input_tokens": 9}}"#;
