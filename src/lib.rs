@@ -134,6 +134,7 @@ pub mod price;
 pub mod provider;
 pub mod quota;
 mod refusal;
+mod stated;
 mod sync;
 mod timestamp;
 

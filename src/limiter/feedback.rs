@@ -15,8 +15,8 @@ use crate::event::{CapacityUpdate, Ignored, LearnedUpdate};
 use crate::key::adapt::{Adapt, KeyPace, Reduction, is_rate};
 use crate::key::limits::Limits;
 use crate::plan::Pattern;
-use crate::provider::LimitReading;
 use crate::quota::{Key, Limit, Window};
+use crate::stated::LimitReading;
 use crate::timestamp::Timestamp;
 
 /// A handle for feedback to a [`Limiter`](super::Limiter): the answers of providers, and messages of

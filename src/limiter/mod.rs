@@ -134,5 +134,8 @@ pub use crate::event::{
 pub use crate::key::adapt::Reduction;
 pub use crate::key::changes::{BucketChanges, KeyChanges};
 pub use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
-pub use crate::plan::{DefaultLimits, MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
+pub use crate::plan::{
+    DefaultLimits, MissingFeature, ModelLimits, NamedQuota, QuotaOrigin, UnknownKey,
+};
 pub use crate::refusal::{Refusal, RefusalKind, RefusalScope};
+pub use crate::stated::{LimitReading, LimitReadings, UtilizationReading};

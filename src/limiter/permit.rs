@@ -10,8 +10,8 @@ use super::permit_details::{Charge, PermitDetails};
 use super::shared::count_as_buckets;
 use crate::backend::{Ending, Reservation};
 use crate::event::Event;
-use crate::provider::{LimitReading, UtilizationReading};
 use crate::quota::{Cost, Dimension, Key};
+use crate::stated::{LimitReading, UtilizationReading};
 use crate::timestamp::Timestamp;
 
 /// A granted reservation.

@@ -7,12 +7,12 @@ use super::key_state::KeyState;
 use super::shared::Shared;
 use super::wait_policy::WaitPolicy;
 use crate::answer::error::BuildError;
+use crate::plan::ModelLimits;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
 use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, QuotaRegistry, UnknownKey};
 use crate::price::Prices;
 use crate::provider::Profile;
-use crate::provider::account_limits::ModelLimits;
 use crate::quota::{Key, Quota, UnknownZone};
 use crate::sync::atomic::Ordering;
 

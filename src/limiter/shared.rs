@@ -10,8 +10,8 @@ use super::scopes::{Entries, Scopes};
 use super::table::{KeyRef, Shard, Table};
 use crate::event::Event;
 use crate::plan::{Pattern, Plan, ResolvedQuota};
-use crate::provider::LimitReading;
 use crate::quota::Quota;
+use crate::stated::LimitReading;
 use crate::sync::Mutex;
 
 /// The state of a limiter, which lives as long as its clones. Permits, handles and futures keep only

@@ -11,6 +11,7 @@ mod key_regex;
 #[path = "no_key_regex.rs"]
 mod key_regex;
 mod missing_feature;
+mod model_limits;
 mod modes;
 mod name_space;
 mod named_quota;
@@ -27,6 +28,7 @@ mod unknown_key;
 
 pub use default_limits::DefaultLimits;
 pub use missing_feature::MissingFeature;
+pub use model_limits::ModelLimits;
 pub use named_quota::{NamedQuota, QuotaOrigin};
 pub(crate) use pattern::Pattern;
 pub(crate) use plan::{Buckets, Plan, Rules, resize};

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::model_limits::ModelLimits;
 use super::named_quota::{NamedQuota, QuotaOrigin};
 use super::pattern::Pattern;
 use super::plan::Plan;
@@ -7,7 +8,6 @@ use super::quota_index::QuotaIndex;
 use super::registered_quota::{PlanTerms, QuotaKind, RegisteredQuota};
 use super::unknown_key::UnknownKey;
 use crate::provider::Profile;
-use crate::provider::account_limits::ModelLimits;
 use crate::quota::{Algorithm, Dimension, Key, Limit, Margin, Quota, Share, UnknownZone, Window};
 
 /// The quotas of a limiter. A key has its own quota, else that of the most specific glob, else of the

@@ -127,9 +127,7 @@ pub use hosted::{
     SAMBANOVA, TOGETHER, VOYAGE, WRITER, XAI, ZAI,
 };
 pub use invalid_profile::InvalidProfile;
-pub use limits::{
-    LimitHeader, LimitHeaders, LimitReading, LimitReadings, LimitWindow, ResetFormat,
-};
+pub use limits::{LimitHeader, LimitHeaders, LimitWindow, ResetFormat};
 pub use local::{LLAMA_CPP, OLLAMA, VLLM};
 pub use media::{ImageTokens, MediaTokens};
 pub use mistral::MISTRAL;
@@ -145,6 +143,7 @@ pub use scanner::{ResponseField, Scanned, Scanner, TokenCount};
 pub use terms::Terms;
 pub use unit::Unit;
 pub use unknown_provider::UnknownProvider;
-pub use utilization::{UtilizationHeaders, UtilizationReading};
+pub use utilization::UtilizationHeaders;
 
 pub use crate::refusal::{Refusal, RefusalKind, RefusalScope};
+pub use crate::stated::{LimitReading, LimitReadings, UtilizationReading};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use super::{date, duration};
+use crate::stated::UtilizationReading;
 use crate::timestamp::Timestamp;
 
 /// The response headers in which a provider states the used part of an account's windows.
@@ -24,25 +25,6 @@ pub enum UtilizationHeaders {
     /// `codex.rate_limits` has the same numbers in a WebSocket, which the layers don't read; its client reads none in
     /// server-sent events (`src/sse/responses.rs` there).
     Codex,
-}
-
-/// The used part of one window of an account, as the headers of a response state it.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct UtilizationReading {
-    /// The name of the window: `5h`, `7d`, `7d_oi`.
-    pub window: String,
-    /// The used part: 1 if the window is used up. A finite number, at least 0.
-    pub used: f64,
-    /// The time until the window starts again.
-    pub reset: Option<Duration>,
-}
-
-impl UtilizationReading {
-    /// Returns the used part of a window, without a reset.
-    pub fn new(window: impl Into<String>, used: f64) -> Self {
-        Self { window: window.into(), used, reset: None }
-    }
 }
 
 impl UtilizationHeaders {

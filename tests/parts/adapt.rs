@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::Wait;
-use crate::provider::LimitReading;
 use crate::quota::{Algorithm, Margin, Quota, Window};
+use crate::stated::LimitReading;
 
 #[path = "adapt/headers.rs"]
 mod headers;

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use super::{Adapt, Trace};
 use crate::engine::Rule;
 use crate::key::limits::Limits;
-use crate::provider::LimitReading;
 use crate::quota::{Dimension, Limit};
+use crate::stated::LimitReading;
 use crate::timestamp::Timestamp;
 
 /// A limit of the provider that is lower than the key's.

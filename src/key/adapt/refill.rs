@@ -4,8 +4,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::Adapt;
-use crate::provider::LimitReading;
 use crate::quota::{Dimension, Window};
+use crate::stated::LimitReading;
 use crate::timestamp::Timestamp;
 
 /// Evidence in the headers of responses that a provider's limits are buckets that refill all the time, and not

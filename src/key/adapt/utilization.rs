@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::{Adapt, LEARNED_FOR};
 use crate::answer::utilization::Utilization;
-use crate::provider::UtilizationReading;
 use crate::quota::Share;
+use crate::stated::UtilizationReading;
 use crate::timestamp::Timestamp;
 
 /// The used parts of the account's windows, as the provider has last stated them.

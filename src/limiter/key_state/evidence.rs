@@ -6,10 +6,10 @@ use crate::answer::utilization::Utilization;
 use crate::engine::Rule;
 use crate::key::adapt::{self, Adapt, LowerLimit, Pace};
 use crate::key::limits::Limits;
-use crate::provider::{LimitReading, UtilizationReading};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::stated::{LimitReading, UtilizationReading};
 use crate::timestamp::Timestamp;
 
 /// The result of a comparison with the headers of a response.

@@ -13,9 +13,10 @@ mod page;
 use std::fmt;
 use std::time::Duration;
 
-pub use page::{InvalidPage, ModelLimits, Page};
+pub use page::{InvalidPage, Page};
 
 use super::{ANTHROPIC, OPENAI, Profile};
+pub use crate::limiter::ModelLimits;
 
 /// An account whose limits its provider states.
 ///

@@ -5,7 +5,7 @@ use super::limit_header::LimitHeader;
 use super::limit_window::Level;
 use super::reset_format::{Context, ResetFormat};
 use super::texts::Texts;
-use super::{LimitReading, LimitReadings};
+use crate::stated::{LimitReading, LimitReadings};
 
 /// The response headers in which a provider states its limits.
 ///

@@ -4,13 +4,13 @@ use http::{HeaderMap, StatusCode};
 
 use super::Profile;
 use crate::provider::error::ApiError;
-use crate::provider::limits::LimitReadings;
 use crate::provider::scanner::TokenCounts;
-use crate::provider::utilization::UtilizationReading;
 use crate::provider::{Class, FailureCharge, Refusal, class, refusal};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
 use crate::quota::{Cost, Usage};
+use crate::stated::LimitReadings;
+use crate::stated::UtilizationReading;
 use crate::timestamp::Timestamp;
 
 /// The longest [`retry_delay`](Profile::retry_delay): one day. A longer one is cut to it.

@@ -1,7 +1,7 @@
 //! Evidence that limits are buckets, in headers of several kinds of providers.
 
 use super::*;
-use crate::provider::LimitReading;
+use crate::stated::LimitReading;
 
 const LIMIT: u64 = 1_200;
 const START: Timestamp = Timestamp::from_unix_secs(1_000_000);
