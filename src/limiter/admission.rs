@@ -25,7 +25,7 @@ pub(super) enum Answer {
 }
 
 /// Reserves if a quick check shows that the cost fits. If the request has default limits, the key must
-/// follow them, or a quota must cover it. If a profile has read the key as a model, it must count as one. If a
+/// follow them, or a quota must cover it. If a provider has read the key as a model, it must count as one. If a
 /// provider answers the request, it must have confirmed the key's limits. `None` means only that the slow
 /// path has to decide.
 #[inline(always)]
@@ -40,7 +40,7 @@ pub(super) fn try_fast(
         |plan: &Plan| default.is_none_or(|default| plan.named || plan.has_rules_of(default));
     let is_current = |state: &KeyState| {
         is_followed(state.plan())
-            && (!is_model || state.plan().profile.is_some())
+            && (!is_model || state.plan().provider.is_some())
             && (!is_answered || state.has_confirmed_limits())
     };
     reserve_fast(entry, cost, is_current, |_| ()).ok()

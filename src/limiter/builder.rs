@@ -14,16 +14,15 @@ use crate::clock::{Clock, SystemClock};
 use crate::key::adapt::Reduction;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
-use crate::plan::{QuotaOrigin, QuotaRegistry, UnknownKey};
+use crate::plan::{LimitRules, Provider, QuotaOrigin, QuotaRegistry, UnknownKey};
 use crate::price::Prices;
-use crate::provider::Profile;
 use crate::quota::{Margin, Quota, Share};
 
 /// Builds a [`Limiter`].
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
-    profiles: Vec<Profile>,
+    providers: Vec<Provider>,
     quotas: Vec<(String, Quota)>,
     unknown: UnknownKey,
     margin: Margin,
@@ -49,7 +48,7 @@ impl Limiter {
 impl Builder {
     fn new() -> Self {
         Self {
-            profiles: Vec::new(),
+            providers: Vec::new(),
             quotas: Vec::new(),
             unknown: UnknownKey::Allow,
             margin: Margin::default(),
@@ -66,15 +65,16 @@ impl Builder {
         }
     }
 
-    /// Adds a provider's profile: its algorithm, the time of its charges and its default quotas.
+    /// Adds the rules of a provider: its algorithm, the time of its charges and its default quotas. A
+    /// [`Profile`](crate::provider::Profile) has them.
     ///
-    /// They apply to models: keys that the profile's [default quotas](Profile::quotas) name, and those that the
-    /// [layer](crate::middleware) reads from requests. Of several profiles, the one whose default quotas name a
+    /// They apply to models: keys that the [default quotas](LimitRules::default_quotas) name, and those that the
+    /// [layer](crate::middleware) reads from requests. Of several providers, the one whose default quotas name a
     /// model applies to it, or else the one that has read it. Other keys, such as a tenant, an account or a model
-    /// that only the caller knows, count as without a profile; give their limits an
+    /// that only the caller knows, count as without a provider; give their limits an
     /// [algorithm](Quota::with_algorithm) if they should count by another.
-    pub fn provider(mut self, profile: Profile) -> Self {
-        self.profiles.push(profile);
+    pub fn provider(mut self, provider: impl LimitRules) -> Self {
+        self.providers.push(Provider::new(provider));
         self
     }
 
@@ -211,7 +211,7 @@ impl Builder {
     /// default quotas use a time zone. Also for a limit that never resets in a limiter with a backend.
     pub fn build(self) -> Result<Limiter, BuildError> {
         let mut quotas =
-            QuotaRegistry::new(&self.profiles, &self.unknown, self.margin, self.share)?;
+            QuotaRegistry::new(self.providers, &self.unknown, self.margin, self.share)?;
         quotas.name_space = self.name_space;
         let is_local = self.backend.is_none();
         if let UnknownKey::Quota(quota) = &self.unknown {

@@ -33,7 +33,7 @@ pub(super) struct Core {
     /// The prices of requests, if a quota limits spending.
     pub(super) prices: RwLock<Arc<Prices>>,
     limits_spending: AtomicBool,
-    has_profiles: AtomicBool,
+    has_providers: AtomicBool,
     pub(super) outputs: Outputs,
     /// `None` if a refusal reduces no limit.
     pub(super) reduction: RwLock<Option<Pace>>,
@@ -116,7 +116,7 @@ impl Core {
             former_shares: FormerShares::default(),
             clock,
             limits_spending: AtomicBool::new(quotas.limits_spending),
-            has_profiles: AtomicBool::new(quotas.has_profiles()),
+            has_providers: AtomicBool::new(quotas.has_providers()),
             prices: RwLock::new(settings.prices),
             quotas: RwLock::new(quotas),
             hasher: RandomState::default(),
@@ -164,7 +164,7 @@ impl Core {
         let mut quotas = self.quotas.write();
         let changed = change(&mut quotas);
         self.limits_spending.store(quotas.limits_spending, Ordering::Relaxed);
-        self.has_profiles.store(quotas.has_profiles(), Ordering::Relaxed);
+        self.has_providers.store(quotas.has_providers(), Ordering::Relaxed);
         changed
     }
 
@@ -183,8 +183,8 @@ impl Core {
 
     /// Returns whether there are profiles by which models count.
     #[inline]
-    pub(super) fn has_profiles(&self) -> bool {
-        self.has_profiles.load(Ordering::Relaxed)
+    pub(super) fn has_providers(&self) -> bool {
+        self.has_providers.load(Ordering::Relaxed)
     }
 
     /// Returns whether a quota limits spending, so that requests need a price.

@@ -125,7 +125,7 @@ impl Limiter {
     ) -> Option<Permit> {
         let hash = self.shared.core.hash(key);
         let entry = self.shared.table.shard(hash).find(hash, key)?;
-        let is_model = is_model && self.shared.core.has_profiles();
+        let is_model = is_model && self.shared.core.has_providers();
         admission::try_fast(entry, cost, None, is_model, is_answered)
     }
 

@@ -4,7 +4,7 @@ use super::limiter::Limiter;
 use super::standing::OwnStanding;
 use super::table::KeyRef;
 use crate::answer::error::Refused;
-use crate::provider::Profile;
+use crate::plan::LimitRules;
 use crate::quota::{Cost, Key};
 
 /// Gates, and the requests of the layer.
@@ -32,25 +32,27 @@ impl Limiter {
     }
 
     /// Returns the name of a quota that limits spending on a model of this provider, if one does: a request whose model
-    /// is unknown may be of that model.
+    /// is unknown may be of that model. Models are the names with a price: `any_priced` finds one that fulfils a condition.
     #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "called by the layer"))]
-    pub(crate) fn budget_of_models(&self, profile: Profile) -> Option<Key> {
-        let prices = self.prices();
-        let has_price = |name: &str| prices.of(profile, name).is_some();
-        let any_priced = |is_meant: &dyn Fn(&str) -> bool| prices.any_model(profile, is_meant);
-        self.shared.core.quotas.read().budget_of_models(profile, has_price, any_priced).cloned()
+    pub(crate) fn budget_of_models(
+        &self,
+        provider: &dyn LimitRules,
+        has_price: impl Fn(&str) -> bool,
+        any_priced: impl Fn(&dyn Fn(&str) -> bool) -> bool,
+    ) -> Option<Key> {
+        self.shared.core.quotas.read().budget_of_models(provider, has_price, any_priced).cloned()
     }
 
-    /// Returns the request of these keys, each with the profile that has read it as a model.
+    /// Returns the request of these keys, each with the name of the provider that has read it as a model.
     #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "called by the layer"))]
     pub(crate) fn acquire_scopes<'k>(
         &self,
-        keys: impl Iterator<Item = (&'k str, Option<Profile>)>,
+        keys: impl Iterator<Item = (&'k str, Option<&'static str>)>,
         cost: &Cost,
     ) -> Acquire {
-        let has_profiles = self.shared.core.has_profiles();
+        let has_providers = self.shared.core.has_providers();
         let keys = keys.map(|(key, read_by)| KeyRef {
-            read_by: read_by.filter(|_| has_profiles),
+            read_by: read_by.filter(|_| has_providers),
             ..self.key_ref(key)
         });
         Acquire::new(keys.collect(), cost.clone())

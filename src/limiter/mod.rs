@@ -135,7 +135,7 @@ pub use crate::key::adapt::Reduction;
 pub use crate::key::changes::{BucketChanges, KeyChanges};
 pub use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
 pub use crate::plan::{
-    DefaultLimits, MissingFeature, ModelLimits, NamedQuota, QuotaOrigin, UnknownKey,
+    DefaultLimits, LimitRules, MissingFeature, ModelLimits, NamedQuota, QuotaOrigin, UnknownKey,
 };
 pub use crate::refusal::{Refusal, RefusalKind, RefusalScope};
 pub use crate::stated::{LimitReading, LimitReadings, UtilizationReading};

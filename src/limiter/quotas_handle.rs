@@ -7,10 +7,12 @@ use super::key_state::KeyState;
 use super::shared::Shared;
 use super::wait_policy::WaitPolicy;
 use crate::answer::error::BuildError;
-use crate::plan::ModelLimits;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
-use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, QuotaRegistry, UnknownKey};
+use crate::plan::{
+    LimitRules, MissingFeature, ModelLimits, NamedQuota, Provider, QuotaOrigin, QuotaRegistry,
+    UnknownKey,
+};
 use crate::price::Prices;
 use crate::provider::Profile;
 use crate::quota::{Key, Quota, UnknownZone};
@@ -115,10 +117,10 @@ impl Quotas<'_> {
     /// assert_eq!(limiter.stats("claude-opus-4-7").limits[0].used, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn follow_provider(&self, profile: Profile, limits: &[ModelLimits]) -> usize {
-        let core = &self.0.core;
+    pub fn follow_provider(&self, provider: impl LimitRules, limits: &[ModelLimits]) -> usize {
+        let (core, provider) = (&self.0.core, Provider::new(provider));
         let follow = |quotas: &mut QuotaRegistry| {
-            quotas.follow_provider(profile, limits, core.next_version())
+            quotas.follow_provider(&provider, limits, core.next_version())
         };
         let changed = core.change_quotas(follow);
         if changed > 0 {
@@ -127,15 +129,15 @@ impl Quotas<'_> {
         changed
     }
 
-    /// Adds a provider's profile after those already loaded: keys that its default quotas cover and
+    /// Adds the rules of a provider after those already loaded: keys that its default quotas cover and
     /// that had no quota are limited immediately.
     ///
     /// # Errors
     /// [`UnknownZone`] if a default quota uses a time zone that isn't known, as without the feature
-    /// `zones`. The profile isn't loaded then.
-    pub fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
-        let core = &self.0.core;
-        core.change_quotas(|quotas| quotas.add_provider(profile, core.next_version()))?;
+    /// `zones`. The provider isn't added then.
+    pub fn add_provider(&self, provider: impl LimitRules) -> Result<(), UnknownZone> {
+        let (core, provider) = (&self.0.core, Provider::new(provider));
+        core.change_quotas(|quotas| quotas.add_provider(provider, core.next_version()))?;
         self.0.replan_all();
         Ok(())
     }
@@ -239,10 +241,11 @@ impl Quotas<'_> {
         self.0.table.peek(key, quota).unwrap_or_default()
     }
 
-    /// Returns the provider's profile that applies to a model, or `None` if no profile is loaded: the first whose
+    /// Returns the rules of the provider that apply to a model, or `None` if none are loaded: the first whose
     /// default quotas cover the model, else the first.
-    pub fn profile_of(&self, key: &str) -> Option<Profile> {
-        self.0.core.quotas.read().profile(key)
+    /// [`Profile::of_rules`](crate::provider::Profile::of_rules) returns the profile.
+    pub fn rules_of(&self, key: &str) -> Option<Arc<dyn LimitRules>> {
+        self.0.core.quotas.read().provider(key).map(|provider| Arc::clone(provider.rules()))
     }
 
     /// Returns the key under which requests for a model of a provider count: the model, or the name of it in the quota that

@@ -2,7 +2,7 @@ use std::sync::{Arc, Once};
 
 use super::limiter::Limiter;
 use crate::backend::{Reservation, Reserved};
-use crate::provider::COMPATIBLE;
+use crate::provider::{COMPATIBLE, Profile};
 use crate::quota::{Cost, USD, Usage};
 
 /// Requests that bypass the limiter.
@@ -18,7 +18,9 @@ impl Limiter {
         if core.limits_spending() {
             let (profile, budget) = {
                 let quotas = core.quotas.read();
-                (quotas.profile(key).unwrap_or(COMPATIBLE), quotas.spending_key_of(key))
+                let profile =
+                    quotas.provider(key).and_then(|rules| Profile::of_rules(&**rules.rules()));
+                (profile.unwrap_or(COMPATIBLE), quotas.spending_key_of(key))
             };
             match self.prices().of(profile, key) {
                 Some(price) => cost = cost.custom(USD, price.cost(usage)),

@@ -12,7 +12,6 @@ use crate::engine::{Rule, Wait};
 use crate::key::denial::Denial;
 use crate::key::queue::{Turn, Wakers};
 use crate::plan::{Plan, ResolvedQuota};
-use crate::provider::Profile;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
 
@@ -154,10 +153,10 @@ impl<'a> Scopes<'a> {
         self.iter().map(|scope| scope.changes()).sum()
     }
 
-    /// Counts a key as the model that a profile has read from a request, unless it does so already.
-    pub(super) fn count_as_model(&mut self, key: &str, read_by: Option<Profile>, core: &Core) {
+    /// Counts a key as the model that a provider has read from a request, unless it does so already.
+    pub(super) fn count_as_model(&mut self, key: &str, read_by: Option<&str>, core: &Core) {
         let quotas = core.quotas.read();
-        let is_of_model = |resolved: &ResolvedQuota| resolved.plan.profile.is_some();
+        let is_of_model = |resolved: &ResolvedQuota| resolved.plan.provider.is_some();
         let Some(resolved) = quotas.resolve(key, read_by).filter(is_of_model) else { return };
         let scope = self.locked.iter_mut().find(|scope| *scope.key() == resolved.key);
         let Some(scope) = scope.filter(|scope| scope.is_unread()) else { return };
@@ -174,7 +173,7 @@ impl<'a> Scopes<'a> {
         for scope in self.own_mut() {
             if scope.plan().given.as_ref() != Some(quota) {
                 let version = core.next_version();
-                let read_by = scope.plan().profile;
+                let read_by = scope.plan().read_by();
                 let plan = core.quotas.read().given(scope.key(), quota, read_by, version);
                 let plan = plan.succeed(scope.plan(), version);
                 scope.follow(Arc::new(plan));

@@ -17,7 +17,6 @@ use crate::key::changes::KeyChanges;
 use crate::key::limits::Granted;
 use crate::key::snapshot::KeySnapshot;
 use crate::plan::Plan;
-use crate::provider::Profile;
 use crate::quota::{Cost, Key};
 
 /// A handle to the state of a [`Limiter`](super::Limiter), for stores, metrics and status pages.
@@ -246,12 +245,12 @@ impl LimiterState<'_> {
         true
     }
 
-    /// Counts a key as a model that this profile has read from a request, as the layer does.
+    /// Counts a key as a model that the provider of this name has read from a request, as the layer does.
     #[doc(hidden)]
-    pub fn count_as_model(&self, key: &str, profile: Profile) {
-        let (core, read_by) = (&self.shared.core, Some(profile));
+    pub fn count_as_model(&self, key: &str, provider: &'static str) {
+        let (core, read_by) = (&self.shared.core, Some(provider));
         let key_ref = KeyRef { read_by, ..self.shared.key_ref(key, self.budget) };
-        if let (true, Ok(entry)) = (core.has_profiles(), key_ref.entry()) {
+        if let (true, Ok(entry)) = (core.has_providers(), key_ref.entry()) {
             Scopes::lock(&Entries::of(entry)).count_as_model(key, read_by, core);
         }
     }

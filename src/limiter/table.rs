@@ -12,7 +12,6 @@ use crate::answer::error::Refused;
 use crate::answer::stats::KeyStats;
 use crate::engine::Wait;
 use crate::plan::{Plan, ResolvedQuota};
-use crate::provider::Profile;
 use crate::quota::{Cost, Key};
 use crate::sync::{Mutex, SHARDS};
 use crate::timestamp::Timestamp;
@@ -49,8 +48,8 @@ pub(super) struct KeyRef {
     pub(super) shard: Arc<Shard>,
     pub(super) hash: u64,
     pub(super) key: Key,
-    /// The profile that has read the key as the model of a request.
-    pub(super) read_by: Option<Profile>,
+    /// The name of the provider that has read the key as the model of a request.
+    pub(super) read_by: Option<&'static str>,
     /// The plan of the key if no quota covers it, from the default limits of a request.
     pub(super) default_plan: Option<Arc<Plan>>,
     /// The budget that counts the key, unless a quota names it exactly.
@@ -347,7 +346,7 @@ impl KeyRef {
                 return Err(self.refused(Code::UnknownModel, Wait::Never));
             };
             if resolved.key != self.key {
-                let read_by = resolved.plan.profile;
+                let read_by = resolved.plan.read_by();
                 return Self { read_by, ..self.with_key(resolved.key) }.entry();
             }
             match self.shard.create(self) {

@@ -166,7 +166,14 @@ impl Classified {
     fn add_budget_of_models(&mut self, limiter: &Limiter) {
         let Some(call) = &self.call else { return };
         let budget = match self.keys.iter().any(ScopeKey::is_unknown_model) {
-            true => limiter.budget_of_models(call.profile),
+            true => {
+                let prices = limiter.prices();
+                limiter.budget_of_models(
+                    &call.profile,
+                    |name| prices.of(call.profile, name).is_some(),
+                    |is_meant| prices.any_model(call.profile, is_meant),
+                )
+            }
             false => None,
         };
         self.keys.extend(budget.map(ScopeKey::new));

@@ -42,7 +42,8 @@ impl RateLimitLayer {
     /// Creates a layer for HTTP requests in the format of the limiter's first provider, or in the
     /// OpenAI-compatible format if the limiter has no provider.
     pub fn new(limiter: Limiter) -> Self {
-        let profile = limiter.quotas().profile_of("").unwrap_or(COMPATIBLE);
+        let rules = limiter.quotas().rules_of("");
+        let profile = rules.and_then(|rules| Profile::of_rules(&*rules)).unwrap_or(COMPATIBLE);
         let options = Options::default();
         let read = Http::new(profile);
         Self::from_parts(limiter, read, read, options, Once)

@@ -186,7 +186,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
     fn acquire(&self, classified: &Classified, deadline: Option<Timestamp>) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
-        let read_by = classified.call.as_ref().map(|call| call.profile);
+        let read_by = classified.call.as_ref().map(|call| call.profile.name());
         let keys = classified.keys.iter();
         let keys = keys.map(|key| (key.as_str(), read_by.filter(|_| key.is_model())));
         let acquire = limiter.acquire_scopes(keys, &classified.cost);

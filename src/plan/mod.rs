@@ -18,6 +18,7 @@ mod named_quota;
 mod pattern;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod plan;
+mod provider;
 mod quota_index;
 mod quota_registry;
 mod regex_name;
@@ -32,6 +33,10 @@ pub use model_limits::ModelLimits;
 pub use named_quota::{NamedQuota, QuotaOrigin};
 pub(crate) use pattern::Pattern;
 pub(crate) use plan::{Buckets, Plan, Rules, resize};
+#[cfg(test)]
+pub(crate) use provider::ChargedAtSend;
+pub use provider::LimitRules;
+pub(crate) use provider::Provider;
 pub(crate) use quota_registry::{QuotaRegistry, ResolvedQuota};
 #[cfg(feature = "regex")]
 pub(crate) use regex_name::regex_name;

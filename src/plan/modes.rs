@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use super::pattern::Pattern;
 use super::plan::Plan;
+use super::provider::{LimitRules, Provider};
 use super::quota_registry::QuotaRegistry;
 use super::registered_quota::RegisteredQuota;
-use crate::provider::Profile;
-use crate::quota::Key;
+use crate::quota::{Key, Quota};
 
 /// The modes of models, which have limits of their own and count to the budgets of the models.
 impl QuotaRegistry {
@@ -14,7 +14,7 @@ impl QuotaRegistry {
     /// condition.
     pub(crate) fn budget_of_models(
         &self,
-        profile: Profile,
+        provider: &dyn LimitRules,
         has_price: impl Fn(&str) -> bool,
         any_priced: impl Fn(&dyn Fn(&str) -> bool) -> bool,
     ) -> Option<&Key> {
@@ -22,11 +22,11 @@ impl QuotaRegistry {
             let name = &quota.name;
             let model = self.model_of_mode(name).unwrap_or(name);
             if !Pattern::is_one(name) {
-                return self.may_be_of(profile, model) && (has_price(name) || has_price(model));
+                return self.may_be_of(provider, model) && (has_price(name) || has_price(model));
             }
             let (of_model, pattern) = (Pattern::of(model), Pattern::of(name));
             let covers = |model: &str| pattern.covers(model) || of_model.covers(model);
-            any_priced(&|model| covers(model) && self.may_be_of(profile, model))
+            any_priced(&|model| covers(model) && self.may_be_of(provider, model))
         };
         let limited = self.own.iter().chain(&self.fallback).filter(|quota| quota.limits_spending());
         let mut limited: Vec<_> = limited.collect();
@@ -36,18 +36,20 @@ impl QuotaRegistry {
 
     /// Returns `false` if a model is known to be another provider's: that provider has built-in quotas of its family, and
     /// this one only of other families.
-    fn may_be_of(&self, profile: Profile, model: &str) -> bool {
-        let lists = |profile: &Profile| {
-            let mut families = profile.quotas().iter().map(|quota| family(quota.pattern));
+    fn may_be_of(&self, provider: &dyn LimitRules, model: &str) -> bool {
+        let lists = |quotas: &[(&str, Quota)]| {
+            let mut families = quotas.iter().map(|(pattern, _)| family(pattern));
             families.any(|known| known.is_empty() || known == family(model))
         };
-        let mut others = self.profiles.iter().filter(|&&other| other != profile);
-        profile.quotas().is_empty() || lists(&profile) || !others.any(lists)
+        let quotas = |rules: &dyn LimitRules| rules.default_quotas().unwrap_or_default();
+        let own = quotas(provider);
+        let mut others = self.providers.iter().filter(|other| other.name() != provider.name());
+        own.is_empty() || lists(&own) || !others.any(|other| lists(&quotas(&**other)))
     }
 
     /// Returns the keys of a model's requests in the modes of the providers.
     pub(crate) fn modes_of(&self, model: &str) -> Vec<String> {
-        let modes = self.profiles.iter().flat_map(Profile::modes);
+        let modes = self.providers.iter().flat_map(Provider::modes);
         modes.map(|mode| format!("{model}:{mode}")).collect()
     }
 
@@ -60,11 +62,11 @@ impl QuotaRegistry {
 
     /// Returns the model whose requests in a mode have this key.
     pub(crate) fn model_of_mode<'k>(&self, key: &'k str) -> Option<&'k str> {
-        if self.profiles.is_empty() {
+        if self.providers.is_empty() {
             return None;
         }
         let (model, mode) = key.rsplit_once(':')?;
-        let is_known = self.profiles.iter().flat_map(Profile::modes).any(|known| known == mode);
+        let is_known = self.providers.iter().flat_map(Provider::modes).any(|known| known == mode);
         is_known.then_some(model)
     }
 
@@ -88,7 +90,7 @@ impl QuotaRegistry {
     /// Returns `true` if keys of modes may share the buckets of a quota. Some of these may count to budgets of their
     /// models, so that the buckets alone never decide.
     fn shares_modes(&self, quota: &RegisteredQuota) -> bool {
-        let mut modes = self.profiles.iter().flat_map(Profile::modes);
+        let mut modes = self.providers.iter().flat_map(Provider::modes);
         self.limits_spending && quota.shared.is_some() && modes.next().is_some()
     }
 

@@ -2,11 +2,10 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use super::provider::{Provider, default_settlement};
 use crate::engine::{Bucket, Rule};
-use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, USD,
-    UncountedKinds,
+    Algorithm, Cost, CustomAmount, Dimension, Limit, Margin, Quota, TokenKinds, USD, UncountedKinds,
 };
 use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
@@ -51,8 +50,8 @@ pub(crate) struct Plan {
     pub(crate) reserved: bool,
     /// The quota, if it came with a request.
     pub(crate) given: Option<Quota>,
-    /// The profile by which the limits count, if the provider counts the key's requests.
-    pub(crate) profile: Option<Profile>,
+    /// The provider by whose rules the limits count, if it counts the key's requests.
+    pub(crate) provider: Option<Provider>,
     margin: Margin,
     /// The quota that the plan was made from, without its limits.
     pub(crate) terms: Quota,
@@ -73,15 +72,14 @@ pub(crate) type Rules = SmallVec<[Rule; 3]>;
 impl Plan {
     pub(crate) fn new(
         quota: &Quota,
-        profile: Option<&Profile>,
+        provider: Option<&Provider>,
         margin: Margin,
         id: u64,
         version: u32,
     ) -> Self {
-        let profile = profile.copied();
         let margin = quota.margin().unwrap_or(margin);
         let rules: Arc<[Rule]> =
-            quota.limits().iter().map(|limit| rule(limit, profile, margin)).collect();
+            quota.limits().iter().map(|limit| rule(limit, provider, margin)).collect();
         let holds = rules.iter().any(Rule::holds);
         let since: Box<[u32]> = rules.iter().map(|_| version).collect();
         let counted = rules.iter().map(Rule::dimension);
@@ -113,7 +111,7 @@ impl Plan {
             limits_spending,
             has_spending_key: false,
             given,
-            profile,
+            provider: provider.cloned(),
             margin,
             terms: quota.without_limits(),
         }
@@ -124,9 +122,19 @@ impl Plan {
         self.rules.iter().fold(self.terms.clone(), |quota, rule| quota.limit(rule.limit().clone()))
     }
 
+    /// Returns the name of the provider by whose rules the limits count.
+    pub(crate) fn read_by(&self) -> Option<&'static str> {
+        self.provider.as_ref().map(|provider| provider.name())
+    }
+
     /// Creates a plan for unknown keys.
-    pub(crate) fn unknown(quota: &Quota, profile: Option<&Profile>, id: u64, version: u32) -> Self {
-        let plan = Self::new(quota, profile, Margin::NONE, id, version);
+    pub(crate) fn unknown(
+        quota: &Quota,
+        provider: Option<&Provider>,
+        id: u64,
+        version: u32,
+    ) -> Self {
+        let plan = Self::new(quota, provider, Margin::NONE, id, version);
         Self { known: false, ..plan.unnamed().lenient() }
     }
 
@@ -143,7 +151,7 @@ impl Plan {
     /// Returns the plan of limits that headers have stated.
     pub(crate) fn learned(self) -> Self {
         let algorithm =
-            self.profile.map_or(Algorithm::SlidingWindow, |profile| profile.algorithm());
+            self.provider.as_ref().map_or(Algorithm::SlidingWindow, |rules| rules.algorithm());
         let is_unknown = |rule: &Rule| rule.limit().algorithm().is_none();
         let assumes_windows =
             algorithm == Algorithm::SlidingWindow && self.rules.iter().any(is_unknown);
@@ -182,7 +190,7 @@ impl Plan {
     pub(crate) fn lower(&self, amounts: &[u64]) -> Rules {
         let lower = |(whole, &amount): (&Rule, &u64)| match NonZeroU64::new(amount) {
             Some(amount) if amount.get() < whole.limit().amount() => {
-                rule(&whole.limit().clone().lowered(amount), self.profile, self.margin)
+                rule(&whole.limit().clone().lowered(amount), self.provider.as_ref(), self.margin)
             }
             _ => whole.clone(),
         };
@@ -308,13 +316,13 @@ pub(crate) fn resize(rules: &[Rule], buckets: &[Bucket], new: &[Rule], now: Time
     pairs.map(|(new, (old, bucket))| bucket.resize(old, new, now)).collect()
 }
 
-fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
+fn rule(limit: &Limit, provider: Option<&Provider>, margin: Margin) -> Rule {
     let dimension = limit.dimension();
     // Of money, a bucket that refills admits more than its amount within the window.
-    let profile_algorithm = profile.filter(|_| !dimension.is_usd()).map(|p| p.algorithm());
-    let algorithm = profile_algorithm.unwrap_or(Algorithm::SlidingWindow);
+    let own_algorithm = provider.filter(|_| !dimension.is_usd()).map(|p| p.algorithm());
+    let algorithm = own_algorithm.unwrap_or(Algorithm::SlidingWindow);
     let settle =
-        profile.map_or_else(|| default_settlement(dimension), |profile| profile.settles(dimension));
+        provider.map_or_else(|| default_settlement(dimension), |rules| rules.settles(dimension));
     Rule::new(limit, algorithm, margin, settle)
 }
 
@@ -329,12 +337,3 @@ const TOKENS: [Dimension; 3] = [Dimension::Tokens, Dimension::InputTokens, Dimen
 
 /// The id of plans whose limits came with a request, for keys that no quota covers.
 pub(crate) const DEFAULT_ID: u64 = u64::MAX - 1;
-
-/// Returns the time of settlement without a profile: requests count when they are sent, and other
-/// dimensions when the request has ended.
-fn default_settlement(dimension: &Dimension) -> SettleAt {
-    match dimension {
-        Dimension::Requests => SettleAt::Send,
-        _ => SettleAt::End,
-    }
-}

@@ -4,10 +4,10 @@ use super::model_limits::ModelLimits;
 use super::named_quota::{NamedQuota, QuotaOrigin};
 use super::pattern::Pattern;
 use super::plan::Plan;
+use super::provider::Provider;
 use super::quota_index::QuotaIndex;
 use super::registered_quota::{PlanTerms, QuotaKind, RegisteredQuota};
 use super::unknown_key::UnknownKey;
-use crate::provider::Profile;
 use crate::quota::{Algorithm, Dimension, Key, Limit, Margin, Quota, Share, UnknownZone, Window};
 
 /// The quotas of a limiter. A key has its own quota, else that of the most specific glob, else of the
@@ -17,7 +17,7 @@ use crate::quota::{Algorithm, Dimension, Key, Limit, Margin, Quota, Share, Unkno
 pub(crate) struct QuotaRegistry {
     pub(super) own: QuotaIndex<RegisteredQuota>,
     pub(super) built_in: QuotaIndex<RegisteredQuota>,
-    pub(super) profiles: Vec<Profile>,
+    pub(super) providers: Vec<Provider>,
     /// For unknown keys; `None` if they are refused.
     pub(super) fallback: Option<RegisteredQuota>,
     /// The prefix of keys that have the quota of the name after it, in buckets of their own.
@@ -42,7 +42,7 @@ pub(crate) struct ResolvedQuota {
 
 impl QuotaRegistry {
     pub(crate) fn new(
-        profiles: &[Profile],
+        providers: Vec<Provider>,
         unknown: &UnknownKey,
         margin: Margin,
         share: Share,
@@ -50,7 +50,7 @@ impl QuotaRegistry {
         let mut quotas = Self {
             own: QuotaIndex::default(),
             built_in: QuotaIndex::default(),
-            profiles: Vec::new(),
+            providers: Vec::new(),
             fallback: None,
             name_space: None,
             margin,
@@ -59,7 +59,7 @@ impl QuotaRegistry {
             limits_spending: false,
             changes: 0,
         };
-        profiles.iter().try_for_each(|&profile| quotas.add_provider(profile, 0))?;
+        providers.into_iter().try_for_each(|provider| quotas.add_provider(provider, 0))?;
         quotas.set_unknown(unknown.clone(), 0);
         Ok(quotas)
     }
@@ -76,24 +76,22 @@ impl QuotaRegistry {
         };
     }
 
-    /// Adds a profile after the existing ones: completely or not at all.
+    /// Adds a provider after the existing ones: completely or not at all.
     pub(crate) fn add_provider(
         &mut self,
-        profile: Profile,
+        provider: Provider,
         version: u32,
     ) -> Result<(), UnknownZone> {
-        let quotas = profile.quotas().iter().map(|default| Ok((default.pattern, default.quota()?)));
-        let quotas = quotas.collect::<Result<Vec<_>, _>>()?;
-        self.profiles.push(profile);
-        for (pattern, quota) in quotas {
+        for (pattern, quota) in provider.default_quotas()? {
             if self.built_in.named(pattern).is_none() {
                 let mut entry = self.entry(pattern, &quota, QuotaKind::BuiltIn, version);
-                entry.profile = Some(profile);
+                entry.provider = Some(provider.clone());
                 self.built_in.insert(pattern, entry);
             }
         }
+        self.providers.push(provider);
         let entries = self.own.entries_mut().chain(&mut self.fallback);
-        entries.for_each(|entry| entry.make_room(self.profiles.len()));
+        entries.for_each(|entry| entry.make_room(self.providers.len()));
         Ok(())
     }
 
@@ -104,10 +102,10 @@ impl QuotaRegistry {
         self.insert(name, entry);
     }
 
-    /// Sets the quota of a model that counts by this profile.
-    fn set_learned(&mut self, name: &str, quota: &Quota, profile: Option<Profile>, version: u32) {
+    /// Sets the quota of a model that counts by the rules of this provider.
+    fn set_learned(&mut self, name: &str, quota: &Quota, provider: Option<Provider>, version: u32) {
         let mut entry = self.entry(name, quota, QuotaKind::Own, version);
-        (entry.origin, entry.profile) = (QuotaOrigin::Learned, profile);
+        (entry.origin, entry.provider) = (QuotaOrigin::Learned, provider);
         self.insert(name, entry);
     }
 
@@ -122,7 +120,10 @@ impl QuotaRegistry {
         let is_new = self.own.named(name).is_none();
         match origin {
             _ if !is_new => {}
-            QuotaOrigin::Learned => self.set_learned(name, quota, self.profile(name), version),
+            QuotaOrigin::Learned => {
+                let provider = self.provider(name).cloned();
+                self.set_learned(name, quota, provider, version);
+            }
             _ => self.set(name, quota, *origin, version),
         }
         is_new
@@ -132,12 +133,13 @@ impl QuotaRegistry {
     /// Models that a quota of the user covers are left out. Returns the number of models whose limits changed.
     pub(crate) fn follow_provider(
         &mut self,
-        profile: Profile,
+        provider: &Provider,
         limits: &[ModelLimits],
         version: u32,
     ) -> usize {
         let is_stated = |entry: &RegisteredQuota| {
-            entry.origin == QuotaOrigin::Provider && entry.profile == Some(profile)
+            let name = entry.provider.as_ref().map(|provider| provider.name());
+            entry.origin == QuotaOrigin::Provider && name == Some(provider.name())
         };
         let mut old = self.own.take_exact(is_stated);
         let mut changed = 0;
@@ -158,7 +160,7 @@ impl QuotaRegistry {
                         changed += 1;
                         let mut entry = self.entry(model, quota, QuotaKind::Own, version);
                         (entry.origin, entry.shared) = (QuotaOrigin::Provider, shared.cloned());
-                        entry.profile = Some(profile);
+                        entry.provider = Some(provider.clone());
                         entry
                     }
                 };
@@ -195,19 +197,19 @@ impl QuotaRegistry {
     }
 
     /// Sets the quota learned from a response, if there is one. Returns it, and `true` if the key had
-    /// none before. `read_by` is the profile by which the key counts so far.
+    /// none before. `read_by` is the provider by whose rules the key counts so far.
     pub(crate) fn learn(
         &mut self,
         key: &str,
         limits: &[Limit],
-        read_by: Option<Profile>,
+        read_by: Option<&str>,
         version: u32,
     ) -> Option<(Quota, bool)> {
         let quota = self.learned_quota(key, limits)?;
         let first = self.find(key).is_none();
         // The provider counts the requests of a key whose limits it states.
-        let profile = self.profile_of(key, read_by).or_else(|| self.profile(key));
-        self.set_learned(key, &quota, profile, version);
+        let provider = self.provider_of(key, read_by).or_else(|| self.provider(key)).cloned();
+        self.set_learned(key, &quota, provider, version);
         Some((quota, first))
     }
 
@@ -216,10 +218,10 @@ impl QuotaRegistry {
     pub(crate) fn learn_refill(&mut self, key: &str, version: u32) -> Option<Quota> {
         let learned = |entry: &&RegisteredQuota| entry.origin == QuotaOrigin::Learned;
         let entry = self.own.named(key).filter(learned)?;
-        let (old, profile) = (entry.quota.clone(), entry.profile);
+        let (old, provider) = (entry.quota.clone(), entry.provider.clone());
         let limits: Vec<_> = old.limits().iter().map(refilled).collect();
         let quota = limits.into_iter().fold(old, Quota::limit);
-        self.set_learned(key, &quota, profile, version);
+        self.set_learned(key, &quota, provider, version);
         Some(quota)
     }
 
@@ -261,8 +263,8 @@ impl QuotaRegistry {
     }
 
     /// Returns the buckets and the plan of a key; `None` if the key is unknown and unknown keys are
-    /// refused. `read_by` is the profile that has read the key as the model of a request.
-    pub(crate) fn resolve(&self, key: &str, read_by: Option<Profile>) -> Option<ResolvedQuota> {
+    /// refused. `read_by` is the name of the provider that has read the key as the model of a request.
+    pub(crate) fn resolve(&self, key: &str, read_by: Option<&str>) -> Option<ResolvedQuota> {
         self.resolve_or(key, read_by, None)
     }
 
@@ -270,7 +272,7 @@ impl QuotaRegistry {
     pub(crate) fn resolve_or(
         &self,
         key: &str,
-        read_by: Option<Profile>,
+        read_by: Option<&str>,
         default: Option<&Arc<Plan>>,
     ) -> Option<ResolvedQuota> {
         let own = self.covering(&self.own, key);
@@ -280,9 +282,8 @@ impl QuotaRegistry {
             return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
         let plan = |entry: &RegisteredQuota| {
-            let (profiles, margin, share) = (&self.profiles[..], self.margin, self.share);
-            let profile = self.profile_of(key, read_by);
-            entry.plan(profile, PlanTerms { profiles, margin, share })
+            let (providers, margin, share) = (&self.providers[..], self.margin, self.share);
+            entry.plan(self.provider_of(key, read_by), PlanTerms { providers, margin, share })
         };
         if let Some(model) = of_mode {
             let plan = plan(model);
@@ -303,11 +304,11 @@ impl QuotaRegistry {
         &self,
         key: &str,
         quota: &Quota,
-        read_by: Option<Profile>,
+        read_by: Option<&str>,
         version: u32,
     ) -> Plan {
-        let profile = self.profile_of(key, read_by);
-        let plan = Plan::new(quota, profile.as_ref(), self.margin, NO_ID, version);
+        let provider = self.provider_of(key, read_by);
+        let plan = Plan::new(quota, provider, self.margin, NO_ID, version);
         let plan = plan.given(quota.clone());
         if self.find_spending_key(key).is_some() { plan.with_spending_key() } else { plan }
     }
@@ -330,33 +331,34 @@ impl QuotaRegistry {
         self.own.exact()
     }
 
-    /// Returns the profile of a model: the first whose built-in quotas cover it, else the first.
-    pub(crate) fn profile(&self, model: &str) -> Option<Profile> {
-        self.profile_of_known(model).or_else(|| self.profiles.first().copied())
+    /// Returns the provider of a model: the first whose default quotas cover it, else the first.
+    pub(crate) fn provider(&self, model: &str) -> Option<&Provider> {
+        self.provider_of_known(model).or_else(|| self.providers.first())
     }
 
-    /// Returns the profile by which a key counts: that of a model, which built-in quotas name or a profile has
+    /// Returns the provider by whose rules a key counts: that of a model, which default quotas name or a provider has
     /// read from a request. Of other keys, such as a tenant or an account, no provider counts the requests.
-    fn profile_of(&self, key: &str, read_by: Option<Profile>) -> Option<Profile> {
+    fn provider_of(&self, key: &str, read_by: Option<&str>) -> Option<&Provider> {
         let read_by = || {
-            let profile = read_by.filter(|profile| self.profiles.contains(profile));
-            profile.or(self.profiles.first().copied().filter(|_| read_by.is_some()))
+            let name = read_by?;
+            let named = self.providers.iter().find(|provider| provider.name() == name);
+            named.or(self.providers.first())
         };
-        self.profile_of_known(key).or_else(read_by)
+        self.provider_of_known(key).or_else(read_by)
     }
 
-    /// Returns the first profile whose built-in quotas name a model.
-    fn profile_of_known(&self, key: &str) -> Option<Profile> {
-        if self.profiles.is_empty() {
+    /// Returns the first provider whose default quotas name a model.
+    fn provider_of_known(&self, key: &str) -> Option<&Provider> {
+        if self.providers.is_empty() {
             return None;
         }
         let model = self.model_of_mode(key).unwrap_or(key);
-        self.covering(&self.built_in, model).and_then(|entry| entry.profile)
+        self.covering(&self.built_in, model).and_then(|entry| entry.provider.as_ref())
     }
 
-    /// Returns `true` if there are profiles by which models count.
-    pub(crate) fn has_profiles(&self) -> bool {
-        !self.profiles.is_empty()
+    /// Returns `true` if there are providers by whose rules models count.
+    pub(crate) fn has_providers(&self) -> bool {
+        !self.providers.is_empty()
     }
 
     pub(super) fn find(&self, key: &str) -> Option<&RegisteredQuota> {
@@ -375,7 +377,7 @@ impl QuotaRegistry {
         self.limits_spending |= quota.limits().iter().any(|limit| limit.dimension().is_usd());
         let (id, origin) = (self.last_id, QuotaOrigin::Configured);
         let mut entry = RegisteredQuota::new(name, quota, kind, origin, id, version);
-        entry.make_room(self.profiles.len());
+        entry.make_room(self.providers.len());
         entry
     }
 }

@@ -8,7 +8,7 @@ use paceline_testing::full::full_or;
 use proptest::prelude::*;
 
 use super::*;
-use crate::provider::OPENAI;
+use crate::plan::ChargedAtSend;
 use crate::quota::{Algorithm, Margin, Quota};
 
 #[path = "journal/applied.rs"]
@@ -22,8 +22,8 @@ const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 
 /// Returns a plan whose tokens are held until the end if `is_held`, or charged when they are sent.
 fn plan(quota: &Quota, is_held: bool, version: u32) -> Plan {
-    let profile = (!is_held).then_some(&OPENAI);
-    Plan::new(quota, profile, Margin::NONE, 0, version)
+    let provider = (!is_held).then(ChargedAtSend::provider);
+    Plan::new(quota, provider.as_ref(), Margin::NONE, 0, version)
 }
 
 /// One of the limiters that share a store: the limits of a key and their journal.

@@ -14,7 +14,7 @@ impl KeyState {
     /// Returns whether a quota covers the key, and no profile has read it from a request.
     #[inline]
     pub(in crate::limiter) fn is_unread(&self) -> bool {
-        self.plan().profile.is_none() && !self.plan().is_default()
+        self.plan().provider.is_none() && !self.plan().is_default()
     }
 
     /// Returns the plan of the key's quota, without a reduction after a refusal.

@@ -1,5 +1,6 @@
 //! The profile of a provider.
 
+mod limit_rules;
 mod request;
 mod response;
 

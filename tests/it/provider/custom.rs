@@ -141,7 +141,7 @@ fn limiter_uses_algorithm_of_like_profile() {
         let quota = Quota::new().rpm(60).tpm(1_000);
         let limiter = Limiter::builder().provider(profile).quota("llama", quota).build().unwrap();
         (
-            limiter.quotas().profile_of("llama"),
+            limiter.quotas().rules_of("llama").and_then(|rules| Profile::of_rules(&*rules)),
             limiter.quotas().of("llama"),
             limiter.stats("gpt-4o").limits.len(),
         )

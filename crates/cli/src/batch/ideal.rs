@@ -39,7 +39,7 @@ impl Ideal {
                 .quota("*", quota())
                 .build()
                 .expect("one quota and the default margin are valid");
-            limiter.state().count_as_model(model, self.profile);
+            limiter.state().count_as_model(model, self.profile.name());
             self.models.insert(model.to_owned(), (limiter, clock));
         }
         let (limiter, clock) = &self.models[model];

@@ -166,8 +166,8 @@ fn restore(limiter: &Limiter, state: &State, configured: bool) {
     limiter.quotas().restore(&quotas);
     // The program that wrote these has read them as models from requests, and counted buckets that refill.
     for model in state.keys.iter().filter(|key| key.buckets.iter().any(|b| b.refill > 0)) {
-        if let Some(profile) = limiter.quotas().profile_of(&model.key) {
-            limiter.state().count_as_model(&model.key, profile);
+        if let Some(rules) = limiter.quotas().rules_of(&model.key) {
+            limiter.state().count_as_model(&model.key, rules.name());
         }
     }
     let mut taken = state.keys.clone();

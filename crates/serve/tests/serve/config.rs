@@ -253,9 +253,8 @@ fn upstream_providers_follow_listed_providers() {
     let served = paceline_serve::limiter(&parse(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
     let named = parse(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
     let alone = parse(QUOTAS).limiter().unwrap();
-    let profile = |limiter: &paceline::Limiter, key| {
-        Some(limiter.quotas().profile_of(key)?.name().to_owned())
-    };
+    let profile =
+        |limiter: &paceline::Limiter, key| Some(limiter.quotas().rules_of(key)?.name().to_owned());
     for key in ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "tenant"] {
         assert_eq!(served.quotas().of(key), named.quotas().of(key), "{key}");
         assert_eq!(profile(&served, key), profile(&named, key), "{key}");
