@@ -14,7 +14,6 @@ use crate::plan::{
     UnknownKey,
 };
 use crate::price::Prices;
-use crate::provider::Profile;
 use crate::quota::{Key, Quota, UnknownZone};
 use crate::sync::atomic::Ordering;
 
@@ -248,14 +247,16 @@ impl Quotas<'_> {
         self.0.core.quotas.read().provider(key).map(|provider| Arc::clone(provider.rules()))
     }
 
-    /// Returns the key under which requests for a model of a provider count: the model, or the name of it in the quota that
-    /// covers it, if the provider has several names for one model.
+    /// Returns the name of a model in the quota that covers it, if it has several names and the quota has another
+    /// than this: one of these spellings in lower case, or one that is the same but for capitals and a path.
     #[doc(hidden)]
-    pub fn key_of_model(&self, profile: Profile, model: Key) -> Key {
-        match profile.unifies_models() {
-            true => self.0.core.quotas.read().spelling_of(&model).unwrap_or(model),
-            false => model,
-        }
+    pub fn spelling_of(
+        &self,
+        model: &str,
+        spellings: &[String],
+        is_same: impl Fn(&str) -> bool,
+    ) -> Option<Key> {
+        self.0.core.quotas.read().spelling_of(model, spellings, is_same)
     }
 
     fn put(&self, name: &str, quota: &Quota, origin: QuotaOrigin) -> Result<(), BuildError> {

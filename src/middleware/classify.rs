@@ -106,7 +106,7 @@ impl Classified {
         if let Some(call) = &mut self.call
             && let Some(key) = self.keys.first_mut().filter(|key| key.is_model())
         {
-            let model = key.rename(|model| limiter.quotas().key_of_model(call.profile, model));
+            let model = key.rename(|model| call.profile.key_of_model(limiter, model));
             call.model.get_or_insert(model);
         }
     }

@@ -1,6 +1,5 @@
 use std::collections::{BTreeSet, HashMap};
 
-use crate::provider::model_name::unified;
 use crate::quota::Key;
 use wildmatch::WildMatch;
 
@@ -12,7 +11,7 @@ use super::pattern::Pattern;
 #[derive(Debug)]
 pub(crate) struct QuotaIndex<T> {
     exact: HashMap<Key, T>,
-    /// The exact names that are a model of Ollama's in another spelling than the unified one, after that.
+    /// The exact names that have capitals or a path, each after what follows the path in lower case.
     spelled: BTreeSet<(Key, Key)>,
     globs: Vec<(WildMatch, T)>,
     regexes: Vec<(KeyRegex, T)>,
@@ -29,7 +28,7 @@ impl<T> QuotaIndex<T> {
     pub(crate) fn insert(&mut self, name: &str, entry: T) {
         match Pattern::of(name) {
             Pattern::Exact(name) => {
-                self.spelled.extend(unified(&name).map(|model| (model, name.clone())));
+                self.spelled.extend(folded(&name).map(|folded| (folded, name.clone())));
                 self.exact.insert(name, entry);
             }
             Pattern::Glob(glob) => {
@@ -57,8 +56,8 @@ impl<T> QuotaIndex<T> {
         let before = self.globs.len() + self.regexes.len();
         match Pattern::of(name) {
             Pattern::Exact(name) => {
-                if let Some(model) = unified(&name) {
-                    self.spelled.remove(&(model, name.clone()));
+                if let Some(folded) = folded(&name) {
+                    self.spelled.remove(&(folded, name.clone()));
                 }
                 return self.exact.remove(&name).is_some();
             }
@@ -94,10 +93,15 @@ impl<T> QuotaIndex<T> {
         self.named(key).or_else(glob).or_else(regex)
     }
 
-    /// Returns the first exact name that is a model of Ollama's in another spelling.
-    pub(super) fn spelled(&self, model: &str) -> Option<&Key> {
-        let from = (Key::from(model), Key::default());
-        self.spelled.range(from..).next().filter(|(other, _)| other == model).map(|(_, name)| name)
+    /// Returns the exact names that are one of these but for capitals and a path.
+    pub(super) fn spelled<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Key> {
+        let exact = names.iter().filter_map(|name| self.exact.get_key_value(name.as_str()));
+        let folded = names.iter().flat_map(|name| {
+            let name = folded(name).unwrap_or_else(|| name.as_str().into());
+            let from = (name.clone(), Key::default());
+            self.spelled.range(from..).take_while(move |(other, _)| *other == name)
+        });
+        exact.map(|(name, _)| name).chain(folded.map(|(_, name)| name))
     }
 
     /// Returns a name as a pattern covers it that covers it but for its case.
@@ -140,6 +144,15 @@ impl<T> QuotaIndex<T> {
 /// Returns the number of literal characters of a glob: the more, the more specific.
 fn specificity(glob: &WildMatch) -> usize {
     glob.to_string().chars().filter(|c| !WILDCARDS.contains(c)).count()
+}
+
+/// Returns what follows the path in a name, in lower case, if it isn't the name itself.
+fn folded(name: &str) -> Option<Key> {
+    if !name.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'/') {
+        return None;
+    }
+    let last = name.rsplit('/').next().unwrap_or(name);
+    Some(last.to_ascii_lowercase().into())
 }
 
 const WILDCARDS: [char; 2] = ['*', '?'];

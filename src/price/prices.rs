@@ -102,6 +102,7 @@ impl Prices {
 
     /// Returns `true` if a name with a price is that of a model of the provider and fulfils a condition. Names have
     /// their mode, if they are the price of one.
+    #[cfg(feature = "tower")]
     pub(crate) fn any_model(&self, provider: Profile, is_meant: &dyn Fn(&str) -> bool) -> bool {
         let name = provider.built_in().name();
         let own = |priced: &str| {

@@ -4,23 +4,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The compiler checks the order of the packages.
-const MODULES: [(&str, &[&str]); 21] = [
+const MODULES: [(&str, &[&str]); 22] = [
     ("doc_pages", &[]),
     ("error_chain", &[]),
     ("timestamp", &[]),
     ("quota", &[]),
     ("refusal", &["quota"]),
+    ("stated", &["quota"]),
     ("engine", &["quota"]),
-    ("provider", &["quota", "refusal"]),
+    ("provider", &["quota", "refusal", "stated", "limiter"]),
     ("price", &["quota", "provider"]),
     ("sync", &[]),
     ("clock", &["sync"]),
-    ("plan", &["quota", "engine", "provider"]),
+    ("plan", &["quota", "engine"]),
     ("answer", &["quota", "refusal", "engine", "plan"]),
     ("event", &["quota", "refusal", "sync", "answer"]),
     ("backend", &["quota", "engine"]),
     // Has no locks and reads no clock.
-    ("key", &["quota", "refusal", "engine", "provider", "event", "plan", "answer"]),
+    ("key", &["quota", "refusal", "stated", "engine", "event", "plan", "answer"]),
     ("limiter", BEFORE_LIMITER),
     ("middleware", LIMITER_AND_BEFORE),
     ("store", LIMITER_AND_BEFORE),
@@ -29,8 +30,8 @@ const MODULES: [(&str, &[&str]); 21] = [
     ("config", STATE_AND_BEFORE),
 ];
 const BEFORE_LIMITER: &[&str] = &[
-    "quota", "refusal", "engine", "provider", "price", "sync", "clock", "event", "plan", "answer",
-    "backend", "key",
+    "quota", "refusal", "stated", "engine", "provider", "price", "sync", "clock", "event", "plan",
+    "answer", "backend", "key",
 ];
 const LIMITER_AND_BEFORE: &[&str] =
     &["error_chain", "quota", "engine", "provider", "price", "limiter"];

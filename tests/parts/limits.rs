@@ -16,8 +16,8 @@ const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 
 /// Returns a plan whose tokens are held until the end, or charged when they are sent if a provider
 /// is given.
-fn plan(quota: &Quota, provider: Option<Provider>, version: u32) -> Plan {
-    Plan::new(quota, provider.as_ref(), Margin::NONE, 0, version)
+fn plan(quota: &Quota, provider: Option<&Provider>, version: u32) -> Plan {
+    Plan::new(quota, provider, Margin::NONE, 0, version)
 }
 
 fn limits(quota: &Quota) -> Limits {
@@ -266,7 +266,7 @@ fn reservation_of_older_version_ends_only_rules_kept() {
 #[test]
 fn reservation_from_before_a_change_to_holding_is_ignored() {
     let quota = sliding(Quota::new().rpm(10).tpm(100));
-    let mut limits = Limits::new(Arc::new(plan(&quota, Some(ChargedAtSend::provider()), 1)));
+    let mut limits = Limits::new(Arc::new(plan(&quota, Some(&ChargedAtSend::provider()), 1)));
     limits.commit(&tokens(40), START);
     let holding = plan(&quota, None, 2).succeed(&limits.plan, 2);
     let mut limits = limits.carried(Arc::new(holding), START + S);
@@ -280,7 +280,7 @@ fn amount_held_is_taken_when_the_rule_stops_holding() {
     let quota = sliding(Quota::new().rpm(10).tpm(100));
     let mut limits = limits(&quota);
     limits.commit(&tokens(40), START);
-    let sending = plan(&quota, Some(ChargedAtSend::provider()), 2).succeed(&limits.plan, 2);
+    let sending = plan(&quota, Some(&ChargedAtSend::provider()), 2).succeed(&limits.plan, 2);
     let limits = limits.carried(Arc::new(sending), START + S);
     assert_eq!(used_and_held(&limits, START + S), [(1, 0), (40, 0)]);
 }
@@ -305,7 +305,7 @@ fn dimension_settled_early_is_charged_once() {
 #[test]
 fn dimension_charged_when_sent_is_not_settled_early() {
     let quota = sliding(Quota::new().rpm(10).tpm(100));
-    let mut limits = Limits::new(Arc::new(plan(&quota, Some(ChargedAtSend::provider()), 1)));
+    let mut limits = Limits::new(Arc::new(plan(&quota, Some(&ChargedAtSend::provider()), 1)));
     limits.commit(&tokens(40), START);
     let early = |limits: &mut Limits, version| {
         let cost = tokens(40);

@@ -1,8 +1,9 @@
 use std::any::Any;
 
 use super::Profile;
-use crate::limiter::LimitRules;
-use crate::quota::{Algorithm, Dimension, Quota, SettleAt, UnknownZone};
+use crate::limiter::{LimitRules, Limiter};
+use crate::provider::model_name::{spellings, unified};
+use crate::quota::{Algorithm, Dimension, Key, Quota, SettleAt, UnknownZone};
 
 impl LimitRules for Profile {
     fn name(&self) -> &'static str {
@@ -40,5 +41,16 @@ impl Profile {
     /// ```
     pub fn of_rules(rules: &dyn LimitRules) -> Option<Self> {
         (rules as &dyn Any).downcast_ref().copied()
+    }
+
+    /// Returns the key under which requests for a model of this provider count: the model, or the name of it in the
+    /// quota that covers it, if the provider has several names for one model.
+    #[doc(hidden)]
+    pub fn key_of_model(&self, limiter: &Limiter, model: Key) -> Key {
+        if !self.unifies_models() {
+            return model;
+        }
+        let is_same = |name: &str| unified(name).is_some_and(|unified| unified == model);
+        limiter.quotas().spelling_of(&model, &spellings(&model), is_same).unwrap_or(model)
     }
 }

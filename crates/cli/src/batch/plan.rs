@@ -53,7 +53,7 @@ impl Plan {
             }
             let estimate = profile.read_request(&base.join(&line.url_path), &line.body);
             let model = estimate.key().unwrap_or_default();
-            let (model, cost) = (limiter.quotas().key_of_model(profile, model), estimate.cost);
+            let (model, cost) = (profile.key_of_model(limiter, model), estimate.cost);
             let code = limiter.decide(&model, &cost).code;
             if matches!(code, Code::ExceedsCapacity | Code::TotalExceeded) {
                 plan.never_fit += 1;
