@@ -181,7 +181,7 @@ impl Core {
         }
     }
 
-    /// Returns whether there are profiles by which models count.
+    /// Returns `true` if there are providers by whose rules models count.
     #[inline]
     pub(super) fn has_providers(&self) -> bool {
         self.has_providers.load(Ordering::Relaxed)

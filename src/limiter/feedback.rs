@@ -92,7 +92,8 @@ impl Feedback<'_> {
             return false;
         }
         // Limits that came with a request take precedence.
-        let plan = |_: &_, state: &KeyState| (state.plan().given.is_some(), state.plan().read_by());
+        let plan =
+            |_: &_, state: &KeyState| (state.plan().given.is_some(), state.plan().provider_name());
         let Some((false, read_by)) = self.shared.table.peek(key, plan) else { return false };
         let version = core.next_version();
         // Of several responses at the same time only the first is taken.

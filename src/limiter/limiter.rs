@@ -112,7 +112,7 @@ impl Limiter {
     }
 
     /// Reserves immediately if the fast path can: the key has an entry, the cost fits and no request
-    /// waits. `None` means that the slow path has to decide. `is_model` is `true` if a profile has read the key
+    /// waits. `None` means that the slow path has to decide. `is_model` is `true` if a provider has read the key
     /// as a model.
     #[cfg(feature = "tower")]
     #[inline]

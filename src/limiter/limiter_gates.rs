@@ -4,7 +4,6 @@ use super::limiter::Limiter;
 use super::standing::OwnStanding;
 use super::table::KeyRef;
 use crate::answer::error::Refused;
-use crate::plan::LimitRules;
 use crate::quota::{Cost, Key};
 
 /// Gates, and the requests of the layer.
@@ -32,15 +31,18 @@ impl Limiter {
     }
 
     /// Returns the name of a quota that limits spending on a model of this provider, if one does: a request whose model
-    /// is unknown may be of that model. Models are the names with a price: `any_priced` finds one that fulfils a condition.
+    /// is unknown may be of that model. `patterns` are those of the provider's default quotas. Models are the names with a
+    /// price: `any_priced` finds one that fulfils a condition.
     #[cfg_attr(not(feature = "tower"), expect(dead_code, reason = "called by the layer"))]
     pub(crate) fn budget_of_models(
         &self,
-        provider: &dyn LimitRules,
+        provider: &str,
+        patterns: &[&str],
         has_price: impl Fn(&str) -> bool,
         any_priced: impl Fn(&dyn Fn(&str) -> bool) -> bool,
     ) -> Option<Key> {
-        self.shared.core.quotas.read().budget_of_models(provider, has_price, any_priced).cloned()
+        let quotas = self.shared.core.quotas.read();
+        quotas.budget_of_models(provider, patterns, has_price, any_priced).cloned()
     }
 
     /// Returns the request of these keys, each with the name of the provider that has read it as a model.

@@ -240,23 +240,21 @@ impl Quotas<'_> {
         self.0.table.peek(key, quota).unwrap_or_default()
     }
 
-    /// Returns the rules of the provider that apply to a model, or `None` if none are loaded: the first whose
-    /// default quotas cover the model, else the first.
+    /// Returns the rules of the provider by which a model counts: the first whose default quotas cover the model, else
+    /// the first; `None` if the limiter has no provider.
     /// [`Profile::of_rules`](crate::provider::Profile::of_rules) returns the profile.
     pub fn rules_of(&self, key: &str) -> Option<Arc<dyn LimitRules>> {
         self.0.core.quotas.read().provider(key).map(|provider| Arc::clone(provider.rules()))
     }
 
-    /// Returns the name of a model in the quota that covers it, if it has several names and the quota has another
-    /// than this: one of these spellings in lower case, or one that is the same but for capitals and a path.
-    #[doc(hidden)]
-    pub fn spelling_of(
+    /// Returns the name of a model in the quota that covers it, if the quota has another of its names.
+    pub(crate) fn spelling_of(
         &self,
         model: &str,
-        spellings: &[String],
-        is_same: impl Fn(&str) -> bool,
+        names: impl FnOnce() -> Vec<String>,
+        spellings: impl FnOnce() -> Vec<String>,
     ) -> Option<Key> {
-        self.0.core.quotas.read().spelling_of(model, spellings, is_same)
+        self.0.core.quotas.read().spelling_of(model, names, spellings)
     }
 
     fn put(&self, name: &str, quota: &Quota, origin: QuotaOrigin) -> Result<(), BuildError> {

@@ -65,7 +65,7 @@ impl Request {
         Some(scopes)
     }
 
-    /// Returns whether the request has this key, and not as the model that a profile has read.
+    /// Returns `true` if the request has this key, and not as the model that a provider has read.
     fn has_scope(&self, key: &str) -> bool {
         self.keys.iter().any(|key_ref| key_ref.read_by.is_none() && *key_ref.key == *key)
     }

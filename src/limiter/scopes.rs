@@ -173,7 +173,7 @@ impl<'a> Scopes<'a> {
         for scope in self.own_mut() {
             if scope.plan().given.as_ref() != Some(quota) {
                 let version = core.next_version();
-                let read_by = scope.plan().read_by();
+                let read_by = scope.plan().provider_name();
                 let plan = core.quotas.read().given(scope.key(), quota, read_by, version);
                 let plan = plan.succeed(scope.plan(), version);
                 scope.follow(Arc::new(plan));

@@ -142,7 +142,7 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Su
     if key.plan().is_default() && quotas.name_of(&entry.key).is_none() {
         return;
     }
-    let resolved = quotas.resolve(&entry.key, key.plan().read_by());
+    let resolved = quotas.resolve(&entry.key, key.plan().provider_name());
     let was_shared = key.plan().terms.is_shared() && Pattern::is_one(&entry.key);
     let is_left = was_shared && !quotas.is_shared(&entry.key);
     drop(quotas);
@@ -167,7 +167,7 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, is_exact: bool, successors: &mut Su
 /// Retires a key that uses the buckets of a shared quota from now on, and adds its usage to them.
 fn move_to(shard: &Shard, entry: &Arc<Entry>, resolved: ResolvedQuota) {
     let Some(table) = shard.table() else { return };
-    let read_by = resolved.plan.read_by();
+    let read_by = resolved.plan.provider_name();
     let shared = KeyRef { read_by, ..table.key_ref(resolved.key, None) };
     while !entry.lock().is_retired() {
         let mut entries = Entries::of(Arc::clone(entry));
@@ -199,7 +199,7 @@ pub(super) fn count_as_buckets(entry: &Arc<Entry>, readings: &[LimitReading]) {
         return;
     };
     let mut key = entry.lock();
-    let resolved = core.quotas.read().resolve(&entry.key, key.plan().read_by());
+    let resolved = core.quotas.read().resolve(&entry.key, key.plan().provider_name());
     follow(&mut key, resolved, &mut Successors::new(core));
     key.restart_from(readings);
     drop(key);

@@ -346,7 +346,7 @@ impl KeyRef {
                 return Err(self.refused(Code::UnknownModel, Wait::Never));
             };
             if resolved.key != self.key {
-                let read_by = resolved.plan.read_by();
+                let read_by = resolved.plan.provider_name();
                 return Self { read_by, ..self.with_key(resolved.key) }.entry();
             }
             match self.shard.create(self) {

@@ -167,11 +167,13 @@ impl Classified {
         let Some(call) = &self.call else { return };
         let budget = match self.keys.iter().any(ScopeKey::is_unknown_model) {
             true => {
-                let prices = limiter.prices();
+                let (profile, prices) = (call.profile, limiter.prices());
+                let patterns = profile.quotas().iter().map(|quota| quota.pattern);
                 limiter.budget_of_models(
-                    &call.profile,
-                    |name| prices.of(call.profile, name).is_some(),
-                    |is_meant| prices.any_model(call.profile, is_meant),
+                    profile.name(),
+                    &patterns.collect::<Vec<_>>(),
+                    |name| prices.of(profile, name).is_some(),
+                    |is_meant| prices.any_model(profile, is_meant),
                 )
             }
             false => None,

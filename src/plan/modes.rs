@@ -2,19 +2,20 @@ use std::sync::Arc;
 
 use super::pattern::Pattern;
 use super::plan::Plan;
-use super::provider::{LimitRules, Provider};
+use super::provider::Provider;
 use super::quota_registry::QuotaRegistry;
 use super::registered_quota::RegisteredQuota;
-use crate::quota::{Key, Quota};
+use crate::quota::Key;
 
 /// The modes of models, which have limits of their own and count to the budgets of the models.
 impl QuotaRegistry {
     /// Returns the name of a quota that limits spending and covers a model of this provider, so that a request whose
     /// model is unknown may be one of its own. Models are the names with a price: `any_priced` finds one that fulfils a
-    /// condition.
+    /// condition. `patterns` are those of the provider's default quotas.
     pub(crate) fn budget_of_models(
         &self,
-        provider: &dyn LimitRules,
+        provider: &str,
+        patterns: &[&str],
         has_price: impl Fn(&str) -> bool,
         any_priced: impl Fn(&dyn Fn(&str) -> bool) -> bool,
     ) -> Option<&Key> {
@@ -22,11 +23,12 @@ impl QuotaRegistry {
             let name = &quota.name;
             let model = self.model_of_mode(name).unwrap_or(name);
             if !Pattern::is_one(name) {
-                return self.may_be_of(provider, model) && (has_price(name) || has_price(model));
+                return self.may_be_of(provider, patterns, model)
+                    && (has_price(name) || has_price(model));
             }
             let (of_model, pattern) = (Pattern::of(model), Pattern::of(name));
             let covers = |model: &str| pattern.covers(model) || of_model.covers(model);
-            any_priced(&|model| covers(model) && self.may_be_of(provider, model))
+            any_priced(&|model| covers(model) && self.may_be_of(provider, patterns, model))
         };
         let limited = self.own.iter().chain(&self.fallback).filter(|quota| quota.limits_spending());
         let mut limited: Vec<_> = limited.collect();
@@ -36,15 +38,13 @@ impl QuotaRegistry {
 
     /// Returns `false` if a model is known to be another provider's: that provider has built-in quotas of its family, and
     /// this one only of other families.
-    fn may_be_of(&self, provider: &dyn LimitRules, model: &str) -> bool {
-        let lists = |quotas: &[(&str, Quota)]| {
-            let mut families = quotas.iter().map(|(pattern, _)| family(pattern));
-            families.any(|known| known.is_empty() || known == family(model))
-        };
-        let quotas = |rules: &dyn LimitRules| rules.default_quotas().unwrap_or_default();
-        let own = quotas(provider);
-        let mut others = self.providers.iter().filter(|other| other.name() != provider.name());
-        own.is_empty() || lists(&own) || !others.any(|other| lists(&quotas(&**other)))
+    fn may_be_of(&self, provider: &str, patterns: &[&str], model: &str) -> bool {
+        let is_of = |pattern: &str| [family(model), ""].contains(&family(pattern));
+        let others = self.providers.iter().filter(|other| other.name() != provider);
+        let mut others = others.filter_map(|other| other.quotas().ok()).flatten();
+        patterns.is_empty()
+            || patterns.iter().any(|pattern| is_of(pattern))
+            || !others.any(|(pattern, _)| is_of(pattern))
     }
 
     /// Returns the keys of a model's requests in the modes of the providers.

@@ -123,7 +123,7 @@ impl Plan {
     }
 
     /// Returns the name of the provider by whose rules the limits count.
-    pub(crate) fn read_by(&self) -> Option<&'static str> {
+    pub(crate) fn provider_name(&self) -> Option<&'static str> {
         self.provider.as_ref().map(|provider| provider.name())
     }
 

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use crate::quota::{Algorithm, Dimension, Quota, SettleAt, UnknownZone};
 
-/// What a limiter has to know of a provider: how it counts the requests for its models.
+/// The rules by which a provider counts the requests for its models.
 ///
-/// [`Profile`](crate::provider::Profile) implements it; a program that counts by rules of its own can, too.
+/// [`Profile`](crate::provider::Profile) implements it, and so can a program for a provider that counts by other rules.
+/// The middleware reads requests by a profile: set it with
+/// [`RateLimitLayer::provider`](crate::middleware::RateLimitLayer::provider) if the rules of a limiter aren't a profile's.
+/// Modes and default quotas are read once, and the methods must not use the limiter.
 ///
 /// ```
 /// use paceline::Limiter;
@@ -36,7 +39,7 @@ use crate::quota::{Algorithm, Dimension, Quota, SettleAt, UnknownZone};
 /// # Ok::<(), paceline::limiter::BuildError>(())
 /// ```
 pub trait LimitRules: Any + fmt::Debug + Send + Sync {
-    /// Returns the name. Two providers of one name are the same to a limiter, and the first counts.
+    /// Returns the name, by which a limiter tells providers apart: those of one limiter need different ones.
     fn name(&self) -> &'static str;
 
     /// Returns the algorithm of limits that don't state one.
@@ -69,17 +72,23 @@ pub trait LimitRules: Any + fmt::Debug + Send + Sync {
 pub(crate) struct Provider {
     rules: Arc<dyn LimitRules>,
     modes: Arc<[&'static str]>,
+    quotas: Arc<Result<Vec<(&'static str, Quota)>, UnknownZone>>,
 }
 
 impl Provider {
     pub(crate) fn new(rules: impl LimitRules) -> Self {
-        let modes = rules.modes().into();
-        Self { rules: Arc::new(rules), modes }
+        let (modes, quotas) = (rules.modes().into(), Arc::new(rules.default_quotas()));
+        Self { rules: Arc::new(rules), modes, quotas }
     }
 
     /// Returns the rules.
     pub(crate) fn rules(&self) -> &Arc<dyn LimitRules> {
         &self.rules
+    }
+
+    /// Returns the default quotas.
+    pub(crate) fn quotas(&self) -> Result<&[(&'static str, Quota)], UnknownZone> {
+        self.quotas.as_ref().as_deref().map_err(Clone::clone)
     }
 
     /// Returns the names of the modes that have limits of their own.

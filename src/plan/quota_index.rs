@@ -11,7 +11,7 @@ use super::pattern::Pattern;
 #[derive(Debug)]
 pub(crate) struct QuotaIndex<T> {
     exact: HashMap<Key, T>,
-    /// The exact names that have capitals or a path, each after what follows the path in lower case.
+    /// The exact names that have capitals, each after itself in lower case.
     spelled: BTreeSet<(Key, Key)>,
     globs: Vec<(WildMatch, T)>,
     regexes: Vec<(KeyRegex, T)>,
@@ -28,7 +28,7 @@ impl<T> QuotaIndex<T> {
     pub(crate) fn insert(&mut self, name: &str, entry: T) {
         match Pattern::of(name) {
             Pattern::Exact(name) => {
-                self.spelled.extend(folded(&name).map(|folded| (folded, name.clone())));
+                self.spelled.extend(lower(&name).map(|lower| (lower, name.clone())));
                 self.exact.insert(name, entry);
             }
             Pattern::Glob(glob) => {
@@ -56,8 +56,8 @@ impl<T> QuotaIndex<T> {
         let before = self.globs.len() + self.regexes.len();
         match Pattern::of(name) {
             Pattern::Exact(name) => {
-                if let Some(folded) = folded(&name) {
-                    self.spelled.remove(&(folded, name.clone()));
+                if let Some(lower) = lower(&name) {
+                    self.spelled.remove(&(lower, name.clone()));
                 }
                 return self.exact.remove(&name).is_some();
             }
@@ -93,15 +93,14 @@ impl<T> QuotaIndex<T> {
         self.named(key).or_else(glob).or_else(regex)
     }
 
-    /// Returns the exact names that are one of these but for capitals and a path.
+    /// Returns the exact names that are one of these names in lower case.
     pub(super) fn spelled<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a Key> {
-        let exact = names.iter().filter_map(|name| self.exact.get_key_value(name.as_str()));
-        let folded = names.iter().flat_map(|name| {
-            let name = folded(name).unwrap_or_else(|| name.as_str().into());
-            let from = (name.clone(), Key::default());
-            self.spelled.range(from..).take_while(move |(other, _)| *other == name)
-        });
-        exact.map(|(name, _)| name).chain(folded.map(|(_, name)| name))
+        names.iter().flat_map(|name| {
+            let own = self.exact.get_key_value(name.as_str()).map(|(own, _)| own);
+            let from = (Key::from(name.as_str()), Key::default());
+            let spelled = self.spelled.range(from..).take_while(move |(lower, _)| *lower == *name);
+            own.into_iter().chain(spelled.map(|(_, own)| own))
+        })
     }
 
     /// Returns a name as a pattern covers it that covers it but for its case.
@@ -146,13 +145,10 @@ fn specificity(glob: &WildMatch) -> usize {
     glob.to_string().chars().filter(|c| !WILDCARDS.contains(c)).count()
 }
 
-/// Returns what follows the path in a name, in lower case, if it isn't the name itself.
-fn folded(name: &str) -> Option<Key> {
-    if !name.bytes().any(|byte| byte.is_ascii_uppercase() || byte == b'/') {
-        return None;
-    }
-    let last = name.rsplit('/').next().unwrap_or(name);
-    Some(last.to_ascii_lowercase().into())
+/// Returns a name in lower case, if it has capitals.
+fn lower(name: &str) -> Option<Key> {
+    let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
+    has_capitals.then(|| name.to_ascii_lowercase().into())
 }
 
 const WILDCARDS: [char; 2] = ['*', '?'];

@@ -82,9 +82,9 @@ impl QuotaRegistry {
         provider: Provider,
         version: u32,
     ) -> Result<(), UnknownZone> {
-        for (pattern, quota) in provider.default_quotas()? {
+        for (pattern, quota) in provider.quotas()? {
             if self.built_in.named(pattern).is_none() {
-                let mut entry = self.entry(pattern, &quota, QuotaKind::BuiltIn, version);
+                let mut entry = self.entry(pattern, quota, QuotaKind::BuiltIn, version);
                 entry.provider = Some(provider.clone());
                 self.built_in.insert(pattern, entry);
             }
@@ -197,7 +197,7 @@ impl QuotaRegistry {
     }
 
     /// Sets the quota learned from a response, if there is one. Returns it, and `true` if the key had
-    /// none before. `read_by` is the provider by whose rules the key counts so far.
+    /// none before. `read_by` is the name of the provider by whose rules the key counts so far.
     pub(crate) fn learn(
         &mut self,
         key: &str,

@@ -17,7 +17,14 @@ pub(crate) fn unified(name: &str) -> Option<Key> {
     (!short.is_empty() && short != name).then(|| Key::from_text(CompactString::new(short)))
 }
 
-/// Returns the other spellings of a unified name.
+/// Returns the names in lower case that have this unified name, and that name itself.
+pub(crate) fn names(unified: &str) -> Vec<String> {
+    let places = ["", NAMESPACE].into_iter().flat_map(|space| [("", space), (HOST, space)]);
+    let tagged = places.flat_map(|place| [(place, ""), (place, TAG)]);
+    tagged.map(|((host, space), tag)| format!("{host}{space}{unified}{tag}")).collect()
+}
+
+/// Returns the names under which a pattern may cover a model with this unified name.
 pub(crate) fn spellings(name: &str) -> Vec<String> {
     let tagged = (!name.contains(':')).then(|| format!("{name}{TAG}"));
     let with_tag: Vec<_> = std::iter::once(name.to_owned()).chain(tagged).collect();

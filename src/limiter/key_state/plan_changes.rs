@@ -11,7 +11,7 @@ impl KeyState {
         &self.limits.plan
     }
 
-    /// Returns whether a quota covers the key, and no profile has read it from a request.
+    /// Returns `true` if a quota covers the key, and no provider has read it from a request.
     #[inline]
     pub(in crate::limiter) fn is_unread(&self) -> bool {
         self.plan().provider.is_none() && !self.plan().is_default()

@@ -3,7 +3,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::limiter::ModelLimits;
+use crate::plan::ModelLimits;
 use crate::quota::{Dimension, Limit, Quota, Window};
 
 /// A page of an account's limits.

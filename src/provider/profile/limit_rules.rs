@@ -1,8 +1,9 @@
 use std::any::Any;
 
 use super::Profile;
-use crate::limiter::{LimitRules, Limiter};
-use crate::provider::model_name::{spellings, unified};
+use crate::limiter::Limiter;
+use crate::plan::LimitRules;
+use crate::provider::model_name::{names, spellings};
 use crate::quota::{Algorithm, Dimension, Key, Quota, SettleAt, UnknownZone};
 
 impl LimitRules for Profile {
@@ -50,7 +51,7 @@ impl Profile {
         if !self.unifies_models() {
             return model;
         }
-        let is_same = |name: &str| unified(name).is_some_and(|unified| unified == model);
-        limiter.quotas().spelling_of(&model, &spellings(&model), is_same).unwrap_or(model)
+        let spelling = limiter.quotas().spelling_of(&model, || names(&model), || spellings(&model));
+        spelling.unwrap_or(model)
     }
 }

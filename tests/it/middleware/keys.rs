@@ -312,6 +312,26 @@ async fn spellings_of_a_model_of_ollama_share_its_quota() {
     assert_eq!(keys, ["llama3.2", "llama3.2:latest"]);
 }
 
+/// Also where a registry has a port, which isn't a tag.
+#[tokio::test(start_paused = true)]
+async fn quota_of_a_model_of_ollama_is_found_by_its_own_name() {
+    let rpd = || Quota::new().rpd(10);
+    for place in ["", "library/", "registry.ollama.ai/library/", "me/", "localhost:5000/ns/"] {
+        for model in ["llama3", "Llama3", "llama3:8b", "LLAMA3:8B"] {
+            for tag in ["", ":latest", ":LATEST"] {
+                let name = format!("{place}{model}{tag}");
+                let quotas = [(name.as_str(), rpd()), ("*", rpd())];
+                let expected = (vec![name.clone()], 1);
+                assert_eq!(keys_after(OLLAMA, &quotas, &[&name]).await, expected, "{name}");
+            }
+        }
+    }
+    // A path of one's own is another model, also beside a quota whose name differs in capitals only.
+    let quotas = [("User/llama3:latest", rpd()), ("llama3", rpd()), ("*", rpd())];
+    let (keys, _) = keys_after(OLLAMA, &quotas, &["user/Llama3", "LLAMA3", "me/llama3"]).await;
+    assert_eq!(keys, ["User/llama3:latest", "llama3", "me/llama3"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn quota_of_another_spelling_applies_while_it_exists() {
     let limiter = builder().quota("*", Quota::new().rpd(10)).build().unwrap();

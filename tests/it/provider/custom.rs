@@ -1,10 +1,12 @@
 //! Custom profiles: like a built-in one, with a separate name and base URL.
 
-use paceline::limiter::Limiter;
+use std::time::Duration;
+
+use paceline::limiter::{LimitRules, Limiter, ManualClock};
 use paceline::provider::{
     ANTHROPIC, COMPATIBLE, GEMINI, InvalidProfile, OPENAI, Profile, UnknownProvider, VLLM,
 };
-use paceline::quota::{Cost, Dimension, Quota, Usage};
+use paceline::quota::{Algorithm, Cost, Dimension, Margin, Quota, UnknownZone, Usage};
 
 #[test]
 fn like_profile_reads_and_charges_as_base() {
@@ -133,6 +135,47 @@ fn first_of_two_profiles_at_one_base_url_is_found() {
     let at = |name| OPENAI.like(name, "http://gpu-7:8000").unwrap();
     let both = [at("first"), at("second")];
     assert_eq!(Profile::find_among(&both, "http://gpu-7:8000/v1"), both[0]);
+}
+
+/// Rules of a program's own, with a mode.
+#[derive(Debug)]
+struct Acme;
+
+impl LimitRules for Acme {
+    fn name(&self) -> &'static str {
+        "acme"
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::TokenBucket
+    }
+
+    fn modes(&self) -> Vec<&'static str> {
+        vec!["fast"]
+    }
+
+    fn default_quotas(&self) -> Result<Vec<(&'static str, Quota)>, UnknownZone> {
+        Ok(vec![("acme-large*", Quota::new().rpm(60))])
+    }
+}
+
+#[test]
+fn limiter_uses_rules_that_are_no_profile() {
+    let clock = ManualClock::default();
+    let builder = Limiter::builder().margin(Margin::NONE).clock(clock.clone());
+    let builder = builder.provider(Acme).provider(OPENAI).quota("house", Quota::new().rpm(60));
+    let limiter = builder.build().unwrap();
+    let rules = limiter.quotas().rules_of("acme-large-2").unwrap();
+    assert_eq!((rules.name(), Profile::of_rules(&*rules)), ("acme", None));
+    // A mode has limits of its own, like those of its model; another suffix is another key.
+    let limits = |key: &str| limiter.quotas().of(key).limits().len();
+    assert_eq!(["acme-large-2", "house", "house:fast", "house:slow"].map(limits), [1, 1, 1, 0]);
+    let admitted = || limiter.try_acquire("acme-large-2", &Cost::new()).is_ok();
+    assert!((0..60).all(|_| admitted()));
+    assert!(!admitted());
+    // A bucket refills, where a window would stay full.
+    clock.advance(Duration::from_secs(1));
+    assert_eq!((admitted(), admitted()), (true, false));
 }
 
 #[test]
