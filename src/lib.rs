@@ -95,7 +95,7 @@
 //! | `reqwest` | the layer around a `reqwest::Client`; `middleware::count_tokens` |
 //! | `reqwest-middleware` | the layer as a middleware of reqwest-middleware |
 //! | `axum` | `middleware::respond`: rate limiting for an axum service's own endpoints |
-//! | `yaml` | `config` and `Limiter::from_config`; `store::Yaml`: state in a YAML file |
+//! | `yaml` | `config`, `config::open`; `store::Yaml`: state in a YAML file |
 //! | `sqlite` | `store::Sqlite`: state in a SQLite database that processes share |
 //! | `redis` | `cluster::Shared`: limits that machines share; `cluster::RedisBus`: the bus over Redis |
 //! | `nats` | `cluster::NatsBus`: the bus over NATS |

@@ -5,13 +5,14 @@ use super::config::Config;
 use super::tree::FieldPath;
 use super::value::{ConfiguredQuota, Keys, WaitingConfig};
 use crate::limiter::{Limiter, QuotaOrigin};
+use crate::price::Prices;
 use crate::provider::Profile;
 use crate::quota::Quota;
 
 impl Config {
-    /// Applies this configuration to a running limiter that was built from `previous`: quotas, new
-    /// providers, the policy for unknown keys, prices, the reduction, and the length and order of queues. Other changes
-    /// need a restart. Usage is kept, and waiting requests are checked again.
+    /// Applies this configuration to a running limiter that was built from `previous`, and its prices to the layers of
+    /// `previous`: quotas, new providers, the policy for unknown keys, prices, the reduction, and the length and order of
+    /// queues. Other changes need a restart. Usage is kept, and waiting requests are checked again.
     ///
     /// A quota that a program has set, or that was learned from responses, is replaced only if this
     /// configuration has a quota of the same name that differs from the one in `previous`.
@@ -33,7 +34,6 @@ impl Config {
             providers: previous.providers.iter().chain(added).copied().collect(),
             quotas: self.quotas_in_order(previous),
             unknown_key: self.unknown_key.clone(),
-            prices: self.prices.clone(),
             waiting: WaitingConfig { max_wait: previous.waiting.max_wait, ..self.waiting.clone() },
             reduction: self.reduction,
             sections: self.sections.followed_from(&previous.sections),
@@ -112,7 +112,7 @@ impl Config {
             }
         }
         if self.prices != previous.prices {
-            limiter.quotas().set_prices(self.prices.clone());
+            previous.prices.replace(Prices::clone(&self.prices.current()));
             applied.changed.push("prices".to_owned());
         }
         if self.waiting.max_waiting != previous.waiting.max_waiting {

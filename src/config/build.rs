@@ -16,7 +16,6 @@ impl Config {
             .name_space(RATE_PREFIX)
             .unknown_key(self.unknown_key.clone())
             .max_waiting(self.waiting.max_waiting)
-            .prices(self.prices.clone())
             .wait_policy(self.waiting.policy())
             .reduction(self.reduction)
             .margin(self.margin)
@@ -30,10 +29,11 @@ impl Config {
         builder
     }
 
-    /// Returns a layer for a client, with the `waiting.max_wait` and `retry.attempts` of the
-    /// configuration.
+    /// Returns a layer for a client, with the `waiting.max_wait`, the `retry.attempts` and the `prices` of the
+    /// configuration. The prices follow those of configurations that are [applied](Self::apply) later.
     pub fn layer(&self, limiter: &Limiter) -> RateLimitLayer<Http, Http, Retries> {
-        let layer = RateLimitLayer::new(limiter.clone()).retry(self.retry.attempts.get() - 1);
+        let layer = RateLimitLayer::new(limiter.clone()).prices(self.prices.clone());
+        let layer = layer.retry(self.retry.attempts.get() - 1);
         match self.waiting.max_wait_or(None) {
             Some(wait) => layer.max_wait(wait),
             None => layer,

@@ -8,7 +8,7 @@ use super::value::{
     BusConfig, ClusterConfig, ConfiguredQuota, RetryConfig, StoreConfig, WaitingConfig,
 };
 use crate::limiter::{Reduction, UnknownKey};
-use crate::price::Prices;
+use crate::price::PriceList;
 use crate::provider::Profile;
 use crate::provider::account_limits::AccountLimits;
 use crate::quota::{Margin, Share};
@@ -44,8 +44,9 @@ pub struct Config {
     pub quotas: Vec<ConfiguredQuota>,
     /// The policy for keys without a quota.
     pub unknown_key: UnknownKey,
-    /// The prices of models, by which limits on spending count.
-    pub prices: Prices,
+    /// The prices of models, by which limits on spending count in the layers of this configuration
+    /// ([`layer`](Self::layer)). Clones of a configuration have the same list.
+    pub prices: PriceList,
     /// The bounds and the order of queues.
     pub waiting: WaitingConfig,
     /// The reaction to a provider's refusal of a request. Without a section `reduction` the provider's limits

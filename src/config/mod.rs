@@ -1,6 +1,6 @@
 //! Configuration from a YAML file, the environment and flags.
 //!
-//! Most programs need only [`Limiter::from_config`](crate::Limiter::from_config). A [`Config`] contains
+//! Most programs need only [`open`]. A [`Config`] contains
 //! valid values: quotas, profiles, durations. All errors of a configuration are reported together, with
 //! line, column and path ([`ConfigError`]). [`load`] also returns the source of each value, [`schema`] is
 //! for editors, and a [`Reloader`] applies changes of the file to a running limiter. Other crates add
@@ -82,7 +82,7 @@ pub use error::{ConfigError, Problem};
 pub use fields::{SecretUrl, parse_duration};
 pub use file_watcher::FileWatcher;
 pub use load::{LoadOptions, Loaded, Override, check, load};
-pub use open::OpenError;
+pub use open::{OpenError, Opened, open};
 pub use reloader::{ReloadOutcome, ReloadStatus, Reloader};
 pub use schema::{schema, schema_with};
 pub use tree::{Origin, Position};

@@ -14,31 +14,50 @@ use crate::cluster::NoAgentId;
 #[cfg(feature = "redis")]
 use crate::cluster::SharedError;
 use crate::limiter::{BuildError, Builder, Limiter, QuotaOrigin, UnknownKey};
+use crate::middleware::{Http, RateLimitLayer, Retries};
 use crate::store::{Persistence, StoreError, Yaml};
 
-impl Limiter {
-    /// Creates a limiter from a configuration file, with its store, its bus and its cluster. Usage of earlier
-    /// runs is restored from the store. Changes of the file apply within a second. The environment
-    /// (`PACELINE_*`) takes precedence over the file.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use paceline::Limiter;
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("paceline.yaml");
-    /// std::fs::write(&path, "quotas: {gpt-4o: {rpm: 500}}\nstore: {yaml: state.yaml}")?;
-    /// let limiter = Limiter::from_config(&path)?;
-    /// assert_eq!(limiter.quotas().of("gpt-4o").limits().len(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns [`OpenError`] for an invalid file, a store that can't be opened, and a configuration that
-    /// doesn't limit anything.
-    pub fn from_config(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let loaded = load(&LoadOptions::from_environment().with_path(path.as_ref()))?;
-        loaded.limiter()
+/// Creates a limiter from a configuration file, with its store, its bus and its cluster. Usage of earlier
+/// runs is restored from the store. Changes of the file apply within a second. The environment
+/// (`PACELINE_*`) takes precedence over the file.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use paceline::config;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("paceline.yaml");
+/// std::fs::write(&path, "quotas: {gpt-4o: {rpm: 500}}\nstore: {yaml: state.yaml}")?;
+/// let opened = config::open(&path)?;
+/// assert_eq!(opened.limiter.quotas().of("gpt-4o").limits().len(), 1);
+/// let layer = opened.layer();
+/// # let _ = layer;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`OpenError`] for an invalid file, a store that can't be opened, and a configuration that
+/// doesn't limit anything.
+pub fn open(path: impl AsRef<Path>) -> Result<Opened, OpenError> {
+    load(&LoadOptions::from_environment().with_path(path.as_ref()))?.open()
+}
+
+/// A limiter with the store, the bus and the cluster of a configuration, and the settings of its layers. Changes of the
+/// file apply to both while the limiter exists.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Opened {
+    /// The limiter.
+    pub limiter: Limiter,
+    /// The configuration, as it was when it was opened; its `prices` follow the file.
+    pub config: Config,
+}
+
+impl Opened {
+    /// Returns a [layer](Config::layer) of the limiter for a client.
+    #[must_use]
+    pub fn layer(&self) -> RateLimitLayer<Http, Http, Retries> {
+        self.config.layer(&self.limiter)
     }
 }
 
@@ -48,11 +67,11 @@ impl Loaded {
     ///
     /// # Errors
     /// Returns [`OpenError`] in the cases of [`Config::limiter`].
-    pub fn limiter(&self) -> Result<Limiter, OpenError> {
-        let limiter = self.config.limiter()?;
+    pub fn open(&self) -> Result<Opened, OpenError> {
+        let (limiter, config) = (self.config.limiter()?, self.config.clone());
         let reloading = Reloader::start(self, &limiter).map_err(OpenError::Watch)?;
         limiter.state().attach(Arc::new(reloading));
-        Ok(limiter)
+        Ok(Opened { limiter, config })
     }
 }
 

@@ -263,10 +263,12 @@ impl<A: FnMut(Config) -> Config> ReloadState<A> {
     }
 
     /// Applies a configuration. Returns `true` if it differs from the one in effect.
-    fn apply(&mut self, config: Config, limiter: &Limiter) -> bool {
+    fn apply(&mut self, mut config: Config, limiter: &Limiter) -> bool {
         // Not under the lock, since listeners of quota changes may call `status`.
         let applied = config.apply(&self.in_effect, limiter);
         self.in_effect = config.in_effect(&self.in_effect);
+        // The list that layers have, so that those of this configuration follow the file too.
+        config.prices = self.in_effect.prices.clone();
         let mut status = self.status.lock();
         *status = ReloadStatus {
             config: Arc::new(config),

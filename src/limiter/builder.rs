@@ -15,7 +15,6 @@ use crate::key::adapt::Reduction;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
 use crate::plan::{LimitRules, Provider, QuotaOrigin, QuotaRegistry, UnknownKey};
-use crate::price::Prices;
 use crate::quota::{Margin, Quota, Share};
 
 /// Builds a [`Limiter`].
@@ -32,7 +31,6 @@ pub struct Builder {
     wait_policy: WaitPolicy,
     quantile: f64,
     reduction: Reduction,
-    prices: Prices,
     clock: Option<AnyClock>,
     backend: Option<Arc<dyn Backend>>,
     name_space: Option<&'static str>,
@@ -58,7 +56,6 @@ impl Builder {
             wait_policy: WaitPolicy::new(),
             quantile: 0.9,
             reduction: Reduction::ADAPTIVE,
-            prices: Prices::built_in(),
             clock: None,
             backend: None,
             name_space: None,
@@ -177,12 +174,6 @@ impl Builder {
         self
     }
 
-    /// Sets the prices by which limits on spending count. Default: the built-in ones.
-    pub fn prices(mut self, prices: Prices) -> Self {
-        self.prices = prices;
-        self
-    }
-
     /// Sets the clock. Default: the system's clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(AnyClock::Other(Arc::new(clock)));
@@ -227,9 +218,8 @@ impl Builder {
             max_keys: self.max_keys,
             quantile: Quantile::new(self.quantile)?,
             reduction: self.reduction.pace()?,
-            prices: Arc::new(self.prices),
         };
-        let limiter = Limiter::new(clock, quotas, settings, self.backend);
+        let limiter = Limiter::new(clock, quotas, &settings, self.backend);
         limiter.quotas().set_wait_policy(&self.wait_policy);
         Ok(limiter)
     }

@@ -14,7 +14,6 @@ use crate::clock::{Boot, Clock, Sleep, SystemClock};
 use crate::event::{Events, StripedTotals};
 use crate::key::adapt::Pace;
 use crate::plan::QuotaRegistry;
-use crate::price::Prices;
 use crate::quota::Key;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RandomState, RwLock};
@@ -30,8 +29,6 @@ pub(super) struct Core {
     pub(super) max_waiting: AtomicUsize,
     pub(super) max_keys: usize,
     wait_policy: RwLock<Option<Arc<Prepared>>>,
-    /// The prices of requests, if a quota limits spending.
-    pub(super) prices: RwLock<Arc<Prices>>,
     limits_spending: AtomicBool,
     has_providers: AtomicBool,
     pub(super) outputs: Outputs,
@@ -71,7 +68,6 @@ pub(super) struct Settings {
     pub(super) max_keys: usize,
     pub(super) quantile: Quantile,
     pub(super) reduction: Option<Pace>,
-    pub(super) prices: Arc<Prices>,
 }
 
 /// The clock of a limiter. The system's clock is called without dynamic dispatch.
@@ -109,7 +105,7 @@ impl Core {
     pub(super) fn new(
         clock: AnyClock,
         quotas: QuotaRegistry,
-        settings: Settings,
+        settings: &Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
         Self {
@@ -117,7 +113,6 @@ impl Core {
             clock,
             limits_spending: AtomicBool::new(quotas.limits_spending),
             has_providers: AtomicBool::new(quotas.has_providers()),
-            prices: RwLock::new(settings.prices),
             quotas: RwLock::new(quotas),
             hasher: RandomState::default(),
             events: Events::default(),

@@ -29,7 +29,6 @@ use crate::clock::Sleep;
 use crate::event::{Event, Listener};
 use crate::plan::DefaultLimits;
 use crate::plan::QuotaRegistry;
-use crate::price::Prices;
 #[cfg(feature = "axum")]
 use crate::quota::Key;
 use crate::quota::{Cost, Quota};
@@ -47,7 +46,7 @@ impl Limiter {
     pub(super) fn new(
         clock: AnyClock,
         quotas: QuotaRegistry,
-        settings: Settings,
+        settings: &Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
         let core = Arc::new(Core::new(clock, quotas, settings, backend));
@@ -64,11 +63,6 @@ impl Limiter {
     /// Returns a handle to the quotas and settings of the limiter, which can change at run time.
     pub fn quotas(&self) -> Quotas<'_> {
         Quotas(&self.shared)
-    }
-
-    /// Returns the prices by which limits on spending count.
-    pub fn prices(&self) -> Arc<Prices> {
-        Arc::clone(&self.shared.core.prices.read())
     }
 
     /// Returns whether a quota limits spending, so that requests need a price.

@@ -13,7 +13,6 @@ use crate::plan::{
     LimitRules, MissingFeature, ModelLimits, NamedQuota, Provider, QuotaOrigin, QuotaRegistry,
     UnknownKey,
 };
-use crate::price::Prices;
 use crate::quota::{Key, Quota, UnknownZone};
 use crate::sync::atomic::Ordering;
 
@@ -161,11 +160,6 @@ impl Quotas<'_> {
     /// Sets the order in which waiting requests get their turns. Requests that wait already keep theirs.
     pub fn set_wait_policy(&self, policy: &WaitPolicy) {
         self.0.core.set_wait_policy(policy);
-    }
-
-    /// Sets the prices by which limits on spending count. Requests that have started keep theirs.
-    pub fn set_prices(&self, prices: Prices) {
-        *self.0.core.prices.write() = Arc::new(prices);
     }
 
     /// Sets the number of requests that may wait for one key. Requests that already wait stay queued.

@@ -2,34 +2,42 @@ use std::sync::{Arc, Once};
 
 use super::limiter::Limiter;
 use crate::backend::{Reservation, Reserved};
-use crate::provider::{COMPATIBLE, Profile};
-use crate::quota::{Cost, USD, Usage};
+use crate::quota::Cost;
 
 /// Requests that bypass the limiter.
 impl Limiter {
-    /// Charges the usage of one request that bypassed the limiter, even if it doesn't fit.
+    /// Charges one request that bypassed the limiter, even if it doesn't fit: a [`Cost`], or a
+    /// [`Usage`](crate::quota::Usage) for its tokens.
     ///
-    /// Where spending is limited, it is charged the price of the model that the key names. If the key names none, or the
-    /// model has no price, it is charged no money, and a warning is logged once.
-    pub fn record(&self, key: &str, usage: &Usage) {
-        let mut cost =
-            Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
+    /// Where the spending of the key is limited, the cost states the money. If it states none, none is charged, and a warning is logged
+    /// once.
+    ///
+    /// ```
+    /// use paceline::Limiter;
+    /// use paceline::price::Prices;
+    /// use paceline::provider::OPENAI;
+    /// use paceline::quota::{Cost, Quota, Usage, Usd};
+    ///
+    /// let quota = Quota::new().tpm(1_000_000).usd_per_day(Usd::from_dollars(50));
+    /// let limiter = Limiter::builder().quota("gpt-4o", quota).build()?;
+    /// let usage = Usage { input: 100_000, output: 10_000, ..Usage::default() };
+    /// let price = Prices::built_in().of(OPENAI, "gpt-4o").expect("a built-in price");
+    /// limiter.record("gpt-4o", Cost::from(&usage).usd(Usd::from_micros(price.cost(&usage))));
+    /// # Ok::<(), paceline::limiter::BuildError>(())
+    /// ```
+    pub fn record(&self, key: &str, cost: impl Into<Cost>) {
+        let cost = cost.into();
         let core = &self.shared.core;
         if core.limits_spending() {
-            let (profile, budget) = {
-                let quotas = core.quotas.read();
-                let profile =
-                    quotas.provider(key).and_then(|rules| Profile::of_rules(&**rules.rules()));
-                (profile.unwrap_or(COMPATIBLE), quotas.spending_key_of(key))
+            let budget = core.quotas.read().spending_key_of(key);
+            let is_limited = || {
+                let quota = self.quotas().of(key);
+                budget.is_some() || quota.limits().iter().any(|limit| limit.dimension().is_usd())
             };
-            match self.prices().of(profile, key) {
-                Some(price) => cost = cost.custom(USD, price.cost(usage)),
-                None => WARN.call_once(|| {
-                    tracing::warn!(
-                        key,
-                        "no price is known for a recorded usage, it is charged no money"
-                    );
-                }),
+            if !cost.states_usd() && is_limited() {
+                WARN.call_once(|| {
+                    tracing::warn!(key, "a recorded cost states no money, none is charged");
+                });
             }
             budget.iter().for_each(|model| self.charge(model, cost.money()));
         }
@@ -48,5 +56,5 @@ impl Limiter {
     }
 }
 
-/// Limits the warning to once per process, since it would repeat for every usage of a key.
+/// Limits the warning to once per process, since it would repeat for every cost of a key.
 static WARN: Once = Once::new();

@@ -9,7 +9,7 @@ use super::record::Call;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::Limiter;
 use crate::limiter::OwnStanding;
-use crate::price::Price;
+use crate::price::{Price, PriceList, Prices};
 use crate::provider::{CachedPrompt, Estimate, OutputGuess, Pricing, Terms};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
@@ -141,9 +141,9 @@ impl Classified {
     /// caller hasn't set an amount. A request whose price isn't known gets none, and is refused by keys that limit
     /// spending.
     #[inline]
-    pub(super) fn set_price(&mut self, limiter: &Limiter) {
+    pub(super) fn set_price(&mut self, limiter: &Limiter, prices: &PriceList) {
         if limiter.limits_spending() {
-            self.look_up_price(limiter);
+            self.look_up_price(limiter, &prices.current());
         }
     }
 
@@ -163,11 +163,11 @@ impl Classified {
 
     /// Adds a budget that refuses a request without a price and without a model, if a model of the provider has one: it
     /// would count nowhere, although it may run that model.
-    fn add_budget_of_models(&mut self, limiter: &Limiter) {
+    fn add_budget_of_models(&mut self, limiter: &Limiter, prices: &Prices) {
         let Some(call) = &self.call else { return };
         let budget = match self.keys.iter().any(ScopeKey::is_unknown_model) {
             true => {
-                let (profile, prices) = (call.profile, limiter.prices());
+                let profile = call.profile;
                 let patterns = profile.quotas().iter().map(|quota| quota.pattern);
                 limiter.budget_of_models(
                     profile.name(),
@@ -182,7 +182,7 @@ impl Classified {
     }
 
     #[cold]
-    fn look_up_price(&mut self, limiter: &Limiter) {
+    fn look_up_price(&mut self, limiter: &Limiter, prices: &Prices) {
         self.add_model_of_mode(limiter);
         let Some(call) = &self.call else { return };
         if self.cost.states_usd() {
@@ -194,14 +194,14 @@ impl Classified {
         let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
         let price = self.pricing.as_ref().zip(model).and_then(|(pricing, model)| {
             let mode = pricing.mode.as_deref().unwrap_or_default();
-            let of = |model| limiter.prices().of_mode(call.profile, model, mode);
+            let of = |model| prices.of_mode(call.profile, model, mode);
             let mut others = pricing.fallbacks.iter();
             let price = others.try_fold(of(model)?, |price, model| {
                 Some(Arc::new(price.or_dearer(&*of(model)?)))
             })?;
             Some((self.most.bounded(pricing, &price)?, price))
         });
-        let Some((most, price)) = price else { return self.add_budget_of_models(limiter) };
+        let Some((most, price)) = price else { return self.add_budget_of_models(limiter, prices) };
         let price = if most.has_audio { Arc::new(price.with_audio()) } else { price };
         let reserved = price.most(most.input, most.output.unwrap_or(u64::MAX));
         self.cost.set(&Dimension::usd(), reserved);

@@ -13,6 +13,7 @@ use super::service::RateLimitService;
 use super::settings::{Options, Settings};
 use super::typical_cost::TypicalCost;
 use crate::limiter::{Limiter, Priority};
+use crate::price::PriceList;
 use crate::provider::{COMPATIBLE, Profile};
 
 /// A layer that applies a [`Limiter`] to the requests of a service. See the [module](super) for the steps
@@ -121,6 +122,14 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
     pub fn flow(self, name: impl Into<Key>) -> Self {
         let name = name.into();
         self.with(|options| options.standing.flow = Some(name))
+    }
+
+    /// Sets the prices by which the limiter's limits on spending count: [`Prices`](crate::price::Prices), or a
+    /// [`PriceList`] that can change. Default: the built-in prices.
+    #[must_use]
+    pub fn prices(self, prices: impl Into<PriceList>) -> Self {
+        let prices = prices.into();
+        self.with(|options| options.prices = prices)
     }
 
     /// Rejects a request immediately if it would have to wait longer than this from its `call`.

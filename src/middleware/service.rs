@@ -163,7 +163,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         let ask_deadline = classified.apply_ask();
         classified.use_name_in_quota(limiter);
         classified.use_expected_usage(limiter);
-        classified.set_price(limiter);
+        classified.set_price(limiter, &options.prices);
         classified.waits_for_server = options.waits_for_server;
         if !options.keys.is_empty() {
             typical_cost.update(&classified.cost);

@@ -6,6 +6,7 @@ use super::queue_slots::QueueSlots;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::typical_cost::TypicalCost;
 use crate::limiter::{Limiter, OwnStanding};
+use crate::price::PriceList;
 
 /// The state that the services of one layer share.
 pub(super) struct Settings<C, O> {
@@ -30,6 +31,8 @@ pub(super) struct Options {
     pub(super) waits_for_server: bool,
     /// The priority and the flow of requests that set none.
     pub(super) standing: OwnStanding,
+    /// The prices by which limits on spending count.
+    pub(super) prices: PriceList,
     /// `true` in server mode, where refusals carry the levels of their keys for the response headers.
     pub(super) is_server_mode: bool,
 }

@@ -2,6 +2,7 @@ use alloc::sync::Arc;
 
 use super::dimension::{Dimension, USD};
 use super::token_kinds::TokenKinds;
+use super::usage::Usage;
 use super::usd::Usd;
 
 /// The amounts that a request reserves in each dimension before it is sent. The default is one request. The
@@ -362,6 +363,13 @@ impl PartialEq for Cost {
 }
 
 impl Eq for Cost {}
+
+impl From<&Usage> for Cost {
+    /// Returns the tokens of one request.
+    fn from(usage: &Usage) -> Self {
+        Self::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output)
+    }
+}
 
 impl Default for Cost {
     fn default() -> Self {

@@ -13,9 +13,6 @@ const MODULES: [(&str, &[&str]); 22] = [
     ("stated", &["quota"]),
     ("engine", &["quota"]),
     ("plan", &["quota", "engine"]),
-    // The limiter uses prices, and so the provider, until the layer holds them.
-    ("provider", &["quota", "refusal", "stated", "plan", "limiter"]),
-    ("price", &["quota", "provider"]),
     ("sync", &[]),
     ("clock", &["sync"]),
     ("answer", &["quota", "refusal", "engine", "plan"]),
@@ -24,6 +21,8 @@ const MODULES: [(&str, &[&str]); 22] = [
     // Has no locks and reads no clock.
     ("key", &["quota", "refusal", "stated", "engine", "event", "plan", "answer"]),
     ("limiter", BEFORE_LIMITER),
+    ("provider", &["quota", "refusal", "stated", "plan", "limiter"]),
+    ("price", &["quota", "provider"]),
     ("middleware", LIMITER_AND_BEFORE),
     ("store", LIMITER_AND_BEFORE),
     ("cluster", LIMITER_AND_BEFORE),
@@ -31,8 +30,8 @@ const MODULES: [(&str, &[&str]); 22] = [
     ("config", STATE_AND_BEFORE),
 ];
 const BEFORE_LIMITER: &[&str] = &[
-    "quota", "refusal", "stated", "engine", "provider", "price", "sync", "clock", "event", "plan",
-    "answer", "backend", "key",
+    "quota", "refusal", "stated", "engine", "sync", "clock", "event", "plan", "answer", "backend",
+    "key",
 ];
 const LIMITER_AND_BEFORE: &[&str] =
     &["error_chain", "quota", "engine", "provider", "price", "limiter"];
@@ -143,6 +142,11 @@ fn forbidden_import_is_detected() {
         "use crate::{quota::Cost,\n  store::Store};",
         "limiter -> store",
     );
+    violations(
+        "src/limiter/limits.rs",
+        "use crate::{engine::Rule, price::Prices};",
+        "limiter -> price",
+    );
     violations("src/store/mod.rs", "use crate::cluster::Bus;", "store -> cluster");
     violations("src/quota/cost.rs", "pub use crate :: engine :: Wait;", "quota -> engine");
     violations("src/engine/wait.rs", "use super::super::limiter::Limiter;", "engine -> limiter");
@@ -160,7 +164,7 @@ fn forbidden_import_is_detected() {
 #[test]
 fn allowed_import_is_accepted() {
     for (path, text) in [
-        ("src/limiter/limits.rs", "use crate::{engine::{Bucket, Rule}, provider::Profile};"),
+        ("src/limiter/limits.rs", "use crate::{engine::{Bucket, Rule}, plan::Plan};"),
         ("src/limiter/limiter.rs", "use super::super::limiter::Permit; use super::store;"),
         (
             "src/engine/rule.rs",

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use paceline::middleware::RateLimitLayer;
-use paceline::{Cost, Limiter};
+use paceline::{Cost, Limiter, config};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 /// The estimated tokens of [`CHAT`] for an unknown provider: bytes / 4, 2 for the message, and
@@ -23,7 +23,7 @@ async fn exhausted_daily_limit_and_usage_survive_restarts() {
         fs::write(&path, format!("{text}store: {{{store}, flush: 1h}}\n")).unwrap();
         // Each run has a new limiter and layer, and ends without closing the limiter.
         for (run, granted) in [3, 0, 0].into_iter().enumerate() {
-            let limiter = Limiter::from_config(&path).unwrap();
+            let limiter = config::open(&path).unwrap().limiter;
             let layer = RateLimitLayer::new(limiter.clone()).reject();
             let mut client = layer.layer(service_fn(async |_: Request<String>| {
                 Ok::<_, std::io::Error>(Response::new(Full::new(Bytes::from(USAGE))))
@@ -50,11 +50,11 @@ fn usage_survives_a_restart_in_each_store() {
         let text = format!("quotas: {{a: {{rpd: 3}}}}\nstore: {{{store}, flush: 1h}}\n");
         let path = folder.path().join("paceline.yaml");
         fs::write(&path, text).unwrap();
-        let limiter = Limiter::from_config(&path).unwrap();
+        let limiter = config::open(&path).unwrap().limiter;
         assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");
         drop(limiter);
         assert!(folder.path().join("state").is_dir(), "the path is relative to the file");
-        let again = Limiter::from_config(&path).unwrap();
+        let again = config::open(&path).unwrap().limiter;
         assert!(take(&again, "a") && !take(&again, "a"), "{store}");
     }
 }
@@ -68,7 +68,7 @@ fn window_changed_between_two_runs_counts_stored_usage() {
             let quota = format!("{{limits: [{limits}], algorithm: sliding_window}}");
             let text = format!("quotas: {{a: {quota}}}\nstore: {{{store}, flush: 1h}}\n");
             fs::write(&path, text).unwrap();
-            Limiter::from_config(&path).unwrap()
+            config::open(&path).unwrap().limiter
         };
         let limiter = run("{dimension: requests, limit: 3, window: 1h}");
         assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");

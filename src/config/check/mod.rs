@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         let margin = fields.margin.unwrap_or_default();
         Config {
             unknown_key,
-            prices: self.prices(fields.prices.unwrap_or_default()),
+            prices: self.prices(fields.prices.unwrap_or_default()).into(),
             waiting: self.waiting(waiting),
             reduction,
             retry: RetryConfig { attempts: self.attempts(attempts) },

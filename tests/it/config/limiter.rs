@@ -1,8 +1,8 @@
 use std::fs;
 use std::path::Path;
 
+use paceline::Quota;
 use paceline::config::{self, OpenError};
-use paceline::{Limiter, Quota};
 
 use super::parse_valid;
 
@@ -17,7 +17,7 @@ fn store_failing_to_open_is_named_in_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("s.yaml"), "not: [ours").unwrap();
     let path = write(folder.path(), "quotas: {a: {rpd: 3}}\nstore: {yaml: s.yaml}\n");
-    let error = Limiter::from_config(&path).unwrap_err();
+    let error = config::open(&path).unwrap_err();
     assert!(matches!(error, OpenError::Store(_)), "{error:?}");
     assert!(error.to_string().contains("s.yaml"), "{error}");
 }
@@ -26,7 +26,7 @@ fn store_failing_to_open_is_named_in_error() {
 fn limiter_from_invalid_file_returns_config_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "quotas: {a: {rpd: -3}}\n");
-    let error = Limiter::from_config(&path).unwrap_err().to_string();
+    let error = config::open(&path).unwrap_err().to_string();
     assert_eq!(error, config::check(&path).unwrap_err().to_string());
     assert!(error.contains("paceline.yaml:1:19: quotas.a.rpd: must be a whole number"), "{error}");
 }

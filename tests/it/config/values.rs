@@ -186,7 +186,7 @@ fn prices_section_sets_prices() {
     let path = folder.path().join("paceline.yaml");
     let text = "prices: {file: prices.json, models: {b: {input: 0.5, output: 2, cache_read: 0.1}}}";
     std::fs::write(&path, text).unwrap();
-    let prices = paceline::config::check(&path).unwrap().config.prices;
+    let prices = paceline::config::check(&path).unwrap().config.prices.current();
     let cost = |model| {
         let usage = Usage { input: 20, output: 5, cache_read: 10, ..Usage::default() };
         prices.of(OPENAI, model).map(|price| price.cost(&usage))

@@ -185,9 +185,8 @@ async fn unbounded_output_is_reserved_up_to_the_models_maximum() {
         // The built-in table states 16,384 tokens of output.
         ("gpt-4o", Prices::built_in().with("gpt-4o", price), Ok(16_384)),
     ] {
-        let limiter =
-            builder().provider(OPENAI).prices(prices).quota("account", budget()).build().unwrap();
-        let layer = RateLimitLayer::new(limiter.clone()).scope("account");
+        let limiter = builder().provider(OPENAI).quota("account", budget()).build().unwrap();
+        let layer = RateLimitLayer::new(limiter.clone()).prices(prices).scope("account");
         let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
         let request =
             Request::post("/v1/chat/completions").body(body.replace("MODEL", model)).unwrap();
@@ -209,9 +208,8 @@ async fn earlier_response_is_reserved_up_to_the_models_context() {
         ("null", price, Ok(83 + 7)),
     ] {
         let prices = Prices::built_in().with("m", price);
-        let limiter =
-            builder().provider(OPENAI).prices(prices).quota("account", budget()).build().unwrap();
-        let layer = RateLimitLayer::new(limiter.clone()).scope("account");
+        let limiter = builder().provider(OPENAI).quota("account", budget()).build().unwrap();
+        let layer = RateLimitLayer::new(limiter.clone()).prices(prices).scope("account");
         let mut client = client_returning(&layer, || Frames::from("{}").into_response());
         let request = Request::post("/v1/responses").body(body.replace("ID", id)).unwrap();
         let sent = client.ready().await.unwrap().call(request).await;
@@ -225,8 +223,8 @@ async fn earlier_response_is_reserved_up_to_the_models_context() {
 async fn service_is_pending_while_the_money_is_spent() {
     let prices = Prices::built_in()
         .with("m", Price::per_million(Usd::from_micros(2_000_000), Usd::from_micros(10_000_000)));
-    let limiter = builder().provider(OPENAI).prices(prices).quota("m", budget()).build().unwrap();
-    let layer = RateLimitLayer::new(limiter.clone()).key("m");
+    let limiter = builder().provider(OPENAI).quota("m", budget()).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).prices(prices).key("m");
     let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
     // Nothing is known of the requests yet.
     assert!(is_ready(&mut client).await);
@@ -388,10 +386,9 @@ async fn priority_service_is_charged_its_own_price() {
         .with("m", Price::per_million(Usd::from_micros(0), Usd::from_micros(10_000_000)))
         .with("m:priority", Price::per_million(Usd::from_micros(0), Usd::from_micros(20_000_000)));
     for (tier, cost) in [("priority", 180), ("flex", 90), ("default", 90)] {
-        let limiter = builder_of(OPENAI).prices(prices.clone()).build().unwrap();
-        let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), || {
-            Frames::from(USAGE).into_response()
-        });
+        let limiter = builder_of(OPENAI).build().unwrap();
+        let layer = RateLimitLayer::new(limiter.clone()).prices(prices.clone());
+        let mut client = client_returning(&layer, || Frames::from(USAGE).into_response());
         let body = serde_json::json!({"model": "m", "max_tokens": 50, "service_tier": tier,
             "messages": [{"role": "user", "content": "Hi"}]});
         let request = Request::post("/v1/chat/completions").body(body.to_string()).unwrap();

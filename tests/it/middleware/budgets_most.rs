@@ -25,9 +25,9 @@ async fn reserved(profile: Profile, path: &str, body: &str, of_input: bool) -> R
     let dear = Price::per_million(token, token).max_output(100_000);
     let prices = Prices::none().with("m", price.clone()).with("gpt-4o", price).with("dear", dear);
     let budget = Quota::new().usd_per_day(Usd::from_dollars(1_000));
-    let limiter = builder().provider(profile).prices(prices).quota("account", budget);
+    let limiter = builder().provider(profile).quota("account", budget);
     let limiter = limiter.build().unwrap();
-    let layer = RateLimitLayer::new(limiter.clone()).scope("account");
+    let layer = RateLimitLayer::new(limiter.clone()).prices(prices).scope("account");
     let mut client = client_returning(&layer, || Frames::default().pause().into_response());
     let request = Request::post(path).body(body.to_owned()).unwrap();
     let sent = client.ready().await.unwrap().call(request).await;

@@ -75,9 +75,9 @@ impl Call {
         );
         let day = Window::new(Duration::from_secs(86_400)).unwrap();
         let quota = Quota::new().limit(Limit::new(dimension, AMOUNT, day));
-        let limiter = builder().prices(Prices::built_in().with(self.model, price));
-        let limiter = limiter.quota(self.model, quota).build().unwrap();
+        let limiter = builder().quota(self.model, quota).build().unwrap();
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile);
+        let layer = layer.prices(Prices::built_in().with(self.model, price));
         let mut client = client_returning(&layer, move || stream(answer()));
         let mut body = send(&mut client, request).await.into_body();
         for _ in 0..frames {

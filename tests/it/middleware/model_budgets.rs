@@ -41,7 +41,10 @@ async fn refusal(layer: &RateLimitLayer, path: &str, body: &str) -> Option<Refus
 
 /// Returns the key of the refusal of a batch, whose lines name its models.
 async fn refusing_key(limiter: Limiter, profile: Profile) -> Option<String> {
-    let layer = RateLimitLayer::new(limiter).provider(profile);
+    refusing_key_of(RateLimitLayer::new(limiter).provider(profile)).await
+}
+
+async fn refusing_key_of(layer: RateLimitLayer) -> Option<String> {
     let refused = refusal(&layer, "/v1/batches", r#"{"input_file_id": "file-1"}"#).await?;
     assert_eq!(refused.code, Code::UnknownPrice);
     Some(refused.key.to_string())
@@ -84,8 +87,8 @@ async fn budget_of_what_may_be_a_model_refuses_unnamed_requests() {
         let limiter = limiting(name).build().unwrap();
         assert_eq!(refusing_key(limiter, OPENAI).await, None, "{name} isn't known to be a model");
         let prices = Prices::none().with("house-1", price.clone());
-        let limiter = limiting(name).prices(prices).build().unwrap();
-        assert_eq!(refusing_key(limiter, OPENAI).await.as_deref(), Some(name));
+        let layer = RateLimitLayer::new(limiting(name).build().unwrap()).prices(prices);
+        assert_eq!(refusing_key_of(layer).await.as_deref(), Some(name));
     }
     // The key of requests without a model has this budget itself, unless it has a quota of its own.
     let limiter = limiting("*").build().unwrap();

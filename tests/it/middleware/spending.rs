@@ -33,7 +33,11 @@ fn prices() -> Prices {
 /// Returns a limiter whose model `m` may spend 1,000 micro-dollars a day.
 fn limiter() -> Limiter {
     let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
-    builder().provider(OPENAI).prices(prices()).quota("m", quota).build().unwrap()
+    builder().provider(OPENAI).quota("m", quota).build().unwrap()
+}
+
+fn priced_layer(limiter: &Limiter) -> RateLimitLayer {
+    RateLimitLayer::new(limiter.clone()).prices(prices())
 }
 
 fn respond(status: StatusCode, body: &'static str) -> impl Fn() -> Response<Frames> {
@@ -48,7 +52,7 @@ fn respond(status: StatusCode, body: &'static str) -> impl Fn() -> Response<Fram
 async fn highest_price_is_held_until_usage_settles_it() {
     let limiter = limiter();
     let answer = respond(StatusCode::OK, USAGE);
-    let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), answer);
+    let mut client = client_returning(&priced_layer(&limiter), answer);
     let response = send(&mut client, chat("m")).await;
     assert_eq!(held(&limiter, "m"), [MOST]);
     let _ = read(response).await;
@@ -58,7 +62,7 @@ async fn highest_price_is_held_until_usage_settles_it() {
 #[tokio::test(start_paused = true)]
 async fn request_waits_until_the_money_of_another_is_known() {
     let limiter = limiter();
-    let layer = RateLimitLayer::new(limiter.clone());
+    let layer = priced_layer(&limiter);
     let mut client = client_returning(&layer, respond(StatusCode::OK, USAGE));
     let first = send(&mut client, chat("m")).await;
     let mut other = client_returning(&layer, respond(StatusCode::OK, USAGE));
@@ -75,7 +79,7 @@ async fn refused_requests_cost_no_money() {
     for status in [400, 401, 404, 413, 429, 503, 529] {
         let limiter = limiter();
         let answer = respond(StatusCode::from_u16(status).unwrap(), "{}");
-        let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), answer);
+        let mut client = client_returning(&priced_layer(&limiter), answer);
         let response = send(&mut client, chat("m")).await;
         let _ = read(response).await;
         assert_eq!(available(&limiter, "m"), [1_000], "{status}");
@@ -94,7 +98,7 @@ async fn answer_without_usage_or_end_costs_the_highest_price() {
         },
     ] {
         let limiter = limiter();
-        let mut client = client_returning(&RateLimitLayer::new(limiter.clone()), answer);
+        let mut client = client_returning(&priced_layer(&limiter), answer);
         let response = send(&mut client, chat("m")).await;
         let _ = read(response).await;
         assert_eq!(available(&limiter, "m"), [1_000 - MOST]);
@@ -104,9 +108,9 @@ async fn answer_without_usage_or_end_costs_the_highest_price() {
 #[tokio::test(start_paused = true)]
 async fn tenant_pays_for_every_model() {
     let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
-    let limiter = builder().provider(OPENAI).prices(prices()).quota("tenant:7", quota);
+    let limiter = builder().provider(OPENAI).quota("tenant:7", quota);
     let limiter = limiter.quota("m", Quota::new().rpm(5)).build().unwrap();
-    let layer = RateLimitLayer::new(limiter.clone()).scope("tenant:7");
+    let layer = priced_layer(&limiter).scope("tenant:7");
     let mut client = client_returning(&layer, respond(StatusCode::OK, USAGE));
     let _ = read(send(&mut client, chat("m")).await).await;
     assert_eq!(available(&limiter, "tenant:7"), [1_000 - COST]);
@@ -117,14 +121,14 @@ async fn tenant_pays_for_every_model() {
 async fn model_without_price_is_refused_where_spending_is_limited() {
     let quota = Quota::new().usd_per_day(Usd::from_micros(1_000));
     let limiter = builder().provider(OPENAI).quota("tenant:7", quota).build().unwrap();
-    let layer = RateLimitLayer::new(limiter.clone()).scope("tenant:7");
+    let layer = priced_layer(&limiter).scope("tenant:7");
     let mut client = client_returning(&layer, respond(StatusCode::OK, USAGE));
     let error = client.ready().await.unwrap().call(chat("house-model")).await.unwrap_err();
     let refused = error.refused().unwrap();
     assert_eq!((refused.code, refused.key.as_str()), (Code::UnknownPrice, "tenant:7"));
     assert!(error.to_string().contains("price of the request is unknown"), "{error}");
     // Where nothing limits spending, no price is needed.
-    let free = RateLimitLayer::new(limiter.clone());
+    let free = priced_layer(&limiter);
     let mut client = client_returning(&free, respond(StatusCode::OK, USAGE));
     let _ = read(send(&mut client, chat("house-model")).await).await;
     assert_eq!(available(&limiter, "tenant:7"), [1_000]);
@@ -133,9 +137,9 @@ async fn model_without_price_is_refused_where_spending_is_limited() {
 #[tokio::test(start_paused = true)]
 async fn price_larger_than_the_limit_is_an_error_in_dollars() {
     let quota = Quota::new().usd_per_day(Usd::from_micros(100));
-    let limiter = builder().provider(OPENAI).prices(prices()).quota("m", quota).build().unwrap();
+    let limiter = builder().provider(OPENAI).quota("m", quota).build().unwrap();
     let answer = respond(StatusCode::OK, USAGE);
-    let mut client = client_returning(&RateLimitLayer::new(limiter), answer);
+    let mut client = client_returning(&priced_layer(&limiter), answer);
     let error = client.ready().await.unwrap().call(chat("m")).await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("needs $0.000692, the limit allows at most $0.0001"), "{text}");
@@ -186,7 +190,7 @@ struct InFlight {
 async fn run(steps: &[Step], limit: u64, profile: Profile) -> Vec<(u64, u64, u64)> {
     let window = Window::new(WINDOW).unwrap();
     let quota = Quota::new().limit(Limit::new(Dimension::usd(), limit, window));
-    let limiter = builder().prices(prices()).quota("m", quota).build().unwrap();
+    let limiter = builder().quota("m", quota).build().unwrap();
     let (clock, started) = (limiter.clone(), limiter.now());
     let now = || u64::try_from((clock.now() - started).as_millis()).unwrap();
     let (ends, arrivals) = std::sync::mpsc::channel();
@@ -195,7 +199,7 @@ async fn run(steps: &[Step], limit: u64, profile: Profile) -> Vec<(u64, u64, u64
         ends.send(end).unwrap();
         async move { ended.await.map_err(|_| super::inner::InnerError) }
     });
-    let layer = RateLimitLayer::new(limiter).provider(profile).max_wait(Duration::ZERO);
+    let layer = priced_layer(&limiter).provider(profile).max_wait(Duration::ZERO);
     let mut client = layer.layer(inner);
     let (mut flying, mut spent) =
         (Vec::<(InFlight, u64, tokio::task::JoinHandle<()>)>::new(), Vec::new());

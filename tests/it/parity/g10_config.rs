@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use paceline::{Limiter, Quota};
+use paceline::{Limiter, Quota, config};
 
 fn rpm(limiter: &Limiter, key: &str) -> u64 {
     limiter.quotas().of(key).limits().first().map_or(0, |limit| limit.amount())
@@ -16,7 +16,7 @@ async fn g10_configured_quotas_override_profiles_and_stored() {
     let store = "store: {yaml: state.yaml}\n";
     fs::write(&path, format!("providers: [openai]\nquotas: {{gpt-4o: {{rpm: 7}}}}\n{store}"))
         .unwrap();
-    let limiter = Limiter::from_config(&path).unwrap();
+    let limiter = config::open(&path).unwrap().limiter;
     assert_eq!((rpm(&limiter, "gpt-4o"), rpm(&limiter, "gpt-4o-mini")), (7, 500));
 
     // A quota that is set at run time is stored, and restored after a restart unless it is configured.
@@ -25,7 +25,7 @@ async fn g10_configured_quotas_override_profiles_and_stored() {
     assert_eq!(rpm(&limiter, "gpt-4o"), 8);
     limiter.close().await;
     drop(limiter);
-    let again = Limiter::from_config(&path).unwrap();
+    let again = config::open(&path).unwrap().limiter;
     assert_eq!((rpm(&again, "gpt-4o"), rpm(&again, "mine")), (7, 9));
 }
 
@@ -34,11 +34,11 @@ fn g10_file_without_provider_or_quota_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("paceline.yaml");
     fs::write(&path, "waiting: {max_wait: 5s}\n").unwrap();
-    let error = Limiter::from_config(&path).unwrap_err().to_string();
+    let error = config::open(&path).unwrap_err().to_string();
     assert_eq!(
         error,
         "the configuration limits nothing; set `providers`, `quotas` or `unknown_key`"
     );
     fs::write(&path, "unknown_key: learn\n").unwrap();
-    assert!(Limiter::from_config(&path).is_ok());
+    assert!(config::open(&path).is_ok());
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use paceline::config::Config;
+use paceline::config::{self, Config};
 use paceline::limiter::{Code, RateLimited};
 use paceline::{Cost, Limiter};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ impl Fleet {
     }
 
     fn machine(&self) -> Limiter {
-        Limiter::from_config(self.path("paceline.yaml")).unwrap()
+        config::open(self.path("paceline.yaml")).unwrap().limiter
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -216,7 +216,8 @@ impl Job {
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
         let layer = RateLimitLayer::new(limiter.clone()).max_waiting(usize::MAX);
-        let layer = layer.provider(self.profile).wait_for_server();
+        let prices = self.config.as_ref().map(|config| config.prices.clone()).unwrap_or_default();
+        let layer = layer.provider(self.profile).prices(prices.clone()).wait_for_server();
         let layer = match self.priority {
             Some(priority) => layer.priority(priority),
             None => layer,
@@ -229,7 +230,7 @@ impl Job {
             base: self.base.clone(),
             profile: self.profile,
             secrets: Secrets::of(&self.headers),
-            stats: Mutex::new(RunStats::new(limiter, self.profile)),
+            stats: Mutex::new(RunStats::new(limiter, self.profile, prices)),
             stop: stop.clone(),
             output: Mutex::new(output),
         });

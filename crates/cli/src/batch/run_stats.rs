@@ -16,6 +16,7 @@ use crate::latencies::Latencies;
 use paceline::Timestamp;
 use paceline::limiter::{LimitStats, Limiter};
 use paceline::middleware::Facts;
+use paceline::price::PriceList;
 use paceline::provider::Profile;
 use paceline::quota::{Cost, Dimension, Window};
 
@@ -30,6 +31,7 @@ pub(super) struct RunStats {
     failures: Failures,
     reserved: u64,
     profile: Profile,
+    prices: PriceList,
     /// The price of the reported usage, in micro-dollars; `None` once a model has no known price.
     cost: Option<u64>,
     waits: Latencies,
@@ -40,7 +42,7 @@ pub(super) struct RunStats {
 }
 
 impl RunStats {
-    pub(super) fn new(limiter: Limiter, profile: Profile) -> Self {
+    pub(super) fn new(limiter: Limiter, profile: Profile, prices: PriceList) -> Self {
         Self {
             started: limiter.now(),
             limiter,
@@ -50,6 +52,7 @@ impl RunStats {
             failures: Failures::default(),
             reserved: 0,
             profile,
+            prices,
             cost: Some(0),
             waits: Latencies::default(),
             ideal: Ideal::new(profile),
@@ -131,7 +134,7 @@ impl RunStats {
         if let Some(usage) = &facts.usage {
             self.report.input_tokens += usage.input;
             self.report.output_tokens += usage.output;
-            let price = self.limiter.prices().of(self.profile, &facts.key);
+            let price = self.prices.current().of(self.profile, &facts.key);
             self.cost = self.cost.zip(price).map(|(cost, price)| cost + price.cost(usage));
         }
         self.ideal.send(&facts.key, || self.limiter.quotas().of(&facts.key), reserved, charged);
@@ -212,7 +215,7 @@ mod tests {
     #[test]
     fn time_left_is_forecast_minus_finished() {
         let limiter = Limiter::builder().build().expect("a limiter");
-        let mut stats = RunStats::new(limiter, OPENAI);
+        let mut stats = RunStats::new(limiter, OPENAI, PriceList::default());
         assert_eq!(stats.snapshot().left_at_limits, None);
         let mut forecast = Forecast::default();
         (0..4).for_each(|second| forecast.add("m", Duration::from_secs(100 * second)));

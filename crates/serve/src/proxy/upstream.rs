@@ -48,8 +48,8 @@ impl Upstream {
     ) -> Option<Self> {
         // Clients beyond the limiter's bound get an answer instead of waiting for `poll_ready`.
         let layer = RateLimitLayer::new(limiter.clone()).max_waiting(usize::MAX);
-        let layer = layer.provider(upstream.profile);
         let App { config, serve, .. } = app;
+        let layer = layer.provider(upstream.profile).prices(config.prices.clone());
         let layer = match (serve.mode, app.max_wait()) {
             (ServeMode::Reject, _) => layer.reject(),
             (ServeMode::Wait, Some(wait)) => layer.max_wait(wait),

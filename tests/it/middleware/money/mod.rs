@@ -46,7 +46,6 @@ fn prices() -> Prices {
 /// Returns a limiter with these budgets per day.
 fn limiter(provider: &Provider, budgets: &Budgets) -> Limiter {
     let builder = builder().clock(provider.clock()).provider(OPENAI).provider(ANTHROPIC);
-    let builder = builder.prices(prices());
     let quota = |(key, amount): (&&'static str, &u64)| {
         (*key, Quota::new().usd_per_day(Usd::from_micros(*amount)))
     };
@@ -89,7 +88,8 @@ async fn run(job: Job, number: usize, limiter: Limiter, provider: Arc<Provider>)
 async fn send(job: &Job, number: usize, limiter: Limiter, provider: Arc<Provider>) {
     let (profile, request): (Profile, Request<String>) = (job.profile(), job.request(number));
     let read = Http::new(profile);
-    let layer = RateLimitLayer::new(limiter).provider(profile).max_wait(LONGEST_WAIT);
+    let layer = RateLimitLayer::new(limiter).provider(profile).prices(prices());
+    let layer = layer.max_wait(LONGEST_WAIT);
     let layer = layer
         .classify(move |request: &Request<String>| read.classify(request, None).scope(ACCOUNT));
     let client = layer.layer(Strict::new(move |request| Arc::clone(&provider).answer(request)));

@@ -34,6 +34,20 @@ async fn request_without_price_is_refused_under_a_budget() {
 }
 
 #[tokio::test]
+async fn proxy_counts_by_the_prices_of_its_configuration() {
+    let mut up = TestUpstream::start().await;
+    let chat = r#"{"model": "house-model", "messages": [], "max_tokens": 1000}"#;
+    let price = "prices: {models: {house-model: {input: 0, output: 3}}}";
+    let proxy = Proxy::serving(up.addr, SCOPES, &format!("{QUOTAS}\n{price}")).await;
+    let request = http().post(proxy.url("/up/v1/chat/completions")).body(chat);
+    let sent = tokio::spawn(request.header("content-type", "application/json").send());
+    let received = up.request().await;
+    assert_eq!(proxy.limiter.stats("account").limits[0].used, 3_000);
+    received.answer("200 OK", "", "{}").await;
+    assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
 async fn unnamed_request_is_refused_under_a_models_budget() {
     let mut up = TestUpstream::start().await;
     let quotas = "quotas: {gpt-4o: {usd_per_day: 0.1}, \"tenant:bob\": {usd_per_day: 0.1}}";
