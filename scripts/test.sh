@@ -100,7 +100,10 @@ check_features() {
   for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
     step cargo check --quiet --no-default-features --features "$feature"
   done
-  for package in paceline-simulate paceline-serve paceline-cli; do
+  for feature in zones regex schema; do
+    step cargo check --quiet --package paceline-limiter --no-default-features --features "$feature"
+  done
+  for package in paceline-limiter paceline-simulate paceline-serve paceline-cli; do
     step cargo check --quiet --package "$package"
   done
 }
@@ -109,6 +112,7 @@ CARGO_TARGET_DIR=target/features beside check_features
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --all-features -- -D warnings
 step cargo clippy --all-targets --no-default-features -- -D warnings
+step cargo clippy --package paceline-limiter --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
 step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
 await
@@ -130,10 +134,10 @@ beside step bash scripts/instructions.sh
 step "${runner[@]}" --no-default-features --features requests,serde_json/arbitrary_precision,serde_json/preserve_order \
   --test it -- provider:: missing_feature
 step cargo test --doc --workspace --all-features
-# Models of concurrent threads: see tests/models. A separate target directory keeps the flag from
+# Models of concurrent threads: see crates/limiter/tests/models. A separate target directory keeps the flag from
 # rebuilding everything else.
 step env RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle -D warnings" \
-  cargo test --no-default-features --test models --target-dir target/models
+  cargo test --package paceline-limiter --no-default-features --test models --target-dir target/models
 await
 
 printf '\nAll checks passed (%s s).\n' "$SECONDS"

@@ -107,6 +107,10 @@
 //! gets an error when a limiter is built or a file is read. Without features the crate contains no HTTP client
 //! and no server, and has 40 dependencies.
 //!
+//! [`quota`], [`engine`] and [`limiter`] are those of the package
+//! [`paceline-limiter`](https://docs.rs/paceline-limiter), which knows no HTTP and no provider, and has 33 dependencies
+//! without features. Their examples name that package; the paths are the same in this one.
+//!
 //! Connections to Redis and NATS with TLS use the rustls crypto provider that the program has installed, or
 //! else ring for these connections only. The features `redis` and `nats` enable rustls' ring provider. A
 //! program that uses rustls with another provider must then install that one as the default of the process,
@@ -115,28 +119,13 @@
 //! The command, the server and the simulated provider are separate packages: `paceline-cli`,
 //! `paceline-serve` and `paceline-simulate`.
 
-extern crate alloc;
-
-mod answer;
-mod backend;
-mod clock;
 #[cfg(all(doctest, feature = "full"))]
 mod doc_pages;
-pub mod engine;
 mod error_chain;
-mod event;
-mod key;
-pub mod limiter;
 #[cfg(feature = "tower")]
 pub mod middleware;
-mod plan;
 pub mod price;
 pub mod provider;
-pub mod quota;
-mod refusal;
-mod stated;
-mod sync;
-mod timestamp;
 
 pub mod cluster;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
@@ -158,8 +147,8 @@ pub mod guide {}
 
 #[doc(hidden)]
 pub use error_chain::{ErrorChain, causes};
-pub use limiter::{Limiter, Permit};
 #[cfg(feature = "tower")]
 pub use middleware::RateLimitLayer;
-pub use quota::{Cost, Key, Quota, Usage};
-pub use timestamp::Timestamp;
+pub use paceline_limiter::{
+    Cost, Key, Limiter, Permit, Quota, Timestamp, Usage, engine, limiter, quota,
+};

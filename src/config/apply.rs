@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::applied::Applied;
 use super::config::Config;
@@ -16,8 +17,9 @@ impl Config {
     ///
     /// A quota that a program has set, or that was learned from responses, is replaced only if this
     /// configuration has a quota of the same name that differs from the one in `previous`.
-    pub fn apply(&self, previous: &Self, limiter: &Limiter) -> Applied {
+    pub fn apply(&mut self, previous: &Self, limiter: &Limiter) -> Applied {
         let mut applied = Applied::default();
+        self.apply_prices(previous, &mut applied);
         self.apply_providers(previous, limiter, &mut applied);
         self.apply_quotas(previous, limiter, &mut applied);
         self.apply_policies(previous, limiter, &mut applied);
@@ -34,6 +36,7 @@ impl Config {
             providers: previous.providers.iter().chain(added).copied().collect(),
             quotas: self.quotas_in_order(previous),
             unknown_key: self.unknown_key.clone(),
+            stated_prices: Arc::clone(&self.stated_prices),
             waiting: WaitingConfig { max_wait: previous.waiting.max_wait, ..self.waiting.clone() },
             reduction: self.reduction,
             sections: self.sections.followed_from(&previous.sections),
@@ -75,6 +78,17 @@ impl Config {
         self.providers.iter().filter(|provider| !previous.providers.contains(provider))
     }
 
+    /// Replaces the prices in the list of the previous configuration, which its layers have, and takes that list over.
+    fn apply_prices(&mut self, previous: &Self, applied: &mut Applied) {
+        self.stated_prices = self.prices.current();
+        let in_effect = previous.prices.current();
+        self.prices = previous.prices.clone();
+        if ![&previous.stated_prices, &in_effect].contains(&&self.stated_prices) {
+            self.prices.replace(Prices::clone(&self.stated_prices));
+            applied.changed.push("prices".to_owned());
+        }
+    }
+
     fn apply_quotas(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
         let before = previous.quotas_by_name();
         let now = self.quotas_by_name();
@@ -110,10 +124,6 @@ impl Config {
                 Ok(()) => applied.changed.push("unknown_key".to_owned()),
                 Err(error) => tracing::warn!("unknown_key: not applied: {error}"),
             }
-        }
-        if self.prices != previous.prices {
-            previous.prices.replace(Prices::clone(&self.prices.current()));
-            applied.changed.push("prices".to_owned());
         }
         if self.waiting.max_waiting != previous.waiting.max_waiting {
             limiter.quotas().set_max_waiting(self.waiting.max_waiting);

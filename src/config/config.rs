@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use super::error::ConfigError;
 use super::load::Layers;
@@ -8,7 +9,7 @@ use super::value::{
     BusConfig, ClusterConfig, ConfiguredQuota, RetryConfig, StoreConfig, WaitingConfig,
 };
 use crate::limiter::{Reduction, UnknownKey};
-use crate::price::PriceList;
+use crate::price::{PriceList, Prices};
 use crate::provider::Profile;
 use crate::provider::account_limits::AccountLimits;
 use crate::quota::{Margin, Share};
@@ -45,8 +46,11 @@ pub struct Config {
     /// The policy for keys without a quota.
     pub unknown_key: UnknownKey,
     /// The prices of models, by which limits on spending count in the layers of this configuration
-    /// ([`layer`](Self::layer)). Clones of a configuration have the same list.
+    /// ([`layer`](Self::layer)). Clones of a configuration have the same list. Prices that a program puts into it stay
+    /// until a changed configuration states others.
     pub prices: PriceList,
+    /// The prices that the configuration states, to find out whether another one states others.
+    pub(super) stated_prices: Arc<Prices>,
     /// The bounds and the order of queues.
     pub waiting: WaitingConfig,
     /// The reaction to a provider's refusal of a request. Without a section `reduction` the provider's limits

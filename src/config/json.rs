@@ -13,7 +13,8 @@ use super::read::read;
 use super::section::{Document, Sections};
 use super::tree::{FieldPath, Node, Origin};
 use super::value::ConfiguredQuota;
-use crate::quota::{Calendar, Counting, Dimension, Limit, Period, Quota, Share, Usd, Window};
+use crate::quota::{Dimension, Limit, Period, Quota, Share, Usd, Window};
+use paceline_limiter::seam::{self, Counting, LimitParts, QuotaParts};
 
 impl ConfiguredQuota {
     /// Parses a quota from JSON, with the same fields and errors as in `quotas` of the file.
@@ -81,7 +82,8 @@ pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Sche
 
 impl From<&Quota> for QuotaFields {
     fn from(quota: &Quota) -> Self {
-        let Quota { limits, shared, margin, weight, utilization, max_wait } = quota;
+        let QuotaParts { limits, shared, margin, weight, utilization, max_wait } =
+            &seam::quota_parts(quota);
         let mut fields = Self {
             shared: *shared,
             margin: margin.map(MarginFields::from),
@@ -128,8 +130,7 @@ impl QuotaFields {
     /// Returns the short form that is equivalent to a limit on money, if there is one.
     fn short_form_of_usd(&mut self, limit: &Limit) -> Option<&mut Option<Usd>> {
         let total = Limit::total(Dimension::usd(), limit.amount());
-        let on =
-            |period| Limit::on_calendar(Dimension::usd(), limit.amount(), &Calendar::utc(period));
+        let on = |period| Limit::on_calendar(Dimension::usd(), limit.amount(), &seam::utc(period));
         match limit.dimension().is_usd().then_some(Some(limit.clone()))? {
             own if own == total => Some(&mut self.usd_total),
             own if own == on(Period::Day) => Some(&mut self.usd_per_day),
@@ -141,7 +142,8 @@ impl QuotaFields {
 
 /// Returns `true` if a limit has more than an amount and a window.
 fn is_custom(limit: &Limit) -> bool {
-    limit.counting != Counting::Profile || limit.debt || limit.whole.is_some()
+    let LimitParts { counting, debt, whole, .. } = seam::limit_parts(limit);
+    counting != Counting::Profile || debt || whole.is_some()
 }
 
 /// Returns an amount in the unit of the configuration.
@@ -154,7 +156,8 @@ fn amount_in_config(dimension: &Dimension, amount: u64) -> Amount {
 
 impl From<&Limit> for LimitFields {
     fn from(limit: &Limit) -> Self {
-        let Limit { dimension, amount, window, counting, debt, whole } = limit;
+        let LimitParts { dimension, amount, window, counting, debt, whole } =
+            &seam::limit_parts(limit);
         let amount_of = |amount: NonZeroU64| amount_in_config(dimension, amount.get());
         let length = WindowText::from(*window);
         let (window, algorithm, burst, zone) = match counting {

@@ -43,7 +43,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened, OpenError> {
 }
 
 /// A limiter with the store, the bus and the cluster of a configuration, and the settings of its layers. Changes of the
-/// file apply to both while the limiter exists.
+/// file apply to the limiter and to the prices of its layers while the limiter exists.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Opened {

@@ -267,8 +267,6 @@ impl<A: FnMut(Config) -> Config> ReloadState<A> {
         // Not under the lock, since listeners of quota changes may call `status`.
         let applied = config.apply(&self.in_effect, limiter);
         self.in_effect = config.in_effect(&self.in_effect);
-        // The list that layers have, so that those of this configuration follow the file too.
-        config.prices = self.in_effect.prices.clone();
         let mut status = self.status.lock();
         *status = ReloadStatus {
             config: Arc::new(config),

@@ -1,7 +1,8 @@
 use super::scope_key::ScopeKey;
-use crate::limiter::{OwnStanding, Priority};
+use crate::Timestamp;
+use crate::limiter::Priority;
 use crate::quota::{Cost, Key};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam::OwnStanding;
 
 /// The overrides of one request's key, cost and deadline. Insert it into the extensions of an
 /// `http::Request`.

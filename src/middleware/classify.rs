@@ -7,12 +7,12 @@ use super::ask::Ask;
 use super::journey::Journey;
 use super::record::Call;
 use super::scope_key::{ScopeKey, ScopeKeys};
+use crate::Timestamp;
 use crate::limiter::Limiter;
-use crate::limiter::OwnStanding;
 use crate::price::{Price, PriceList, Prices};
 use crate::provider::{CachedPrompt, Estimate, OutputGuess, Pricing, Terms};
 use crate::quota::{Cost, Dimension};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam::{self, OwnStanding};
 
 /// The keys, cost and options under which the limiter handles a request.
 #[derive(Debug, Clone)]
@@ -130,7 +130,7 @@ impl Classified {
 
     fn look_up_usage(&mut self, limiter: &Limiter) {
         let Some(key) = self.keys.first() else { return };
-        let (tokens, reads_cache) = limiter.feedback().expected_usage(key.as_str());
+        let (tokens, reads_cache) = seam::expected_usage(limiter.feedback(), key.as_str());
         if let (Some(guess), Some(tokens)) = (self.guess, tokens) {
             self.cost = guess.apply(std::mem::take(&mut self.cost), tokens);
         }
@@ -155,7 +155,7 @@ impl Classified {
             return;
         };
         let of_mode = key.as_str().strip_prefix(&**model).and_then(|rest| rest.strip_prefix(':'));
-        if of_mode == Some(mode) && !limiter.knows_mode(key.as_str()) {
+        if of_mode == Some(mode) && !seam::knows_mode(limiter, key.as_str()) {
             let model = ScopeKey::of_model(model.clone());
             self.keys.push(model);
         }
@@ -169,7 +169,8 @@ impl Classified {
             true => {
                 let profile = call.profile;
                 let patterns = profile.quotas().iter().map(|quota| quota.pattern);
-                limiter.budget_of_models(
+                seam::budget_of_models(
+                    limiter,
                     profile.name(),
                     &patterns.collect::<Vec<_>>(),
                     |name| prices.of(profile, name).is_some(),
@@ -185,7 +186,7 @@ impl Classified {
     fn look_up_price(&mut self, limiter: &Limiter, prices: &Prices) {
         self.add_model_of_mode(limiter);
         let Some(call) = &self.call else { return };
-        if self.cost.states_usd() {
+        if seam::states_usd(&self.cost) {
             return;
         }
         if call.is_free {

@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::classify::MostTokens;
 use crate::price::Price;
 use crate::provider::{Profile, Terms};
-use crate::quota::{Cost, Dimension, USD, Usage};
+use crate::quota::{Cost, Dimension, Usage};
+use paceline_limiter::seam::USD;
 
 /// What is known of a response that was cut off, or ended without a usage.
 #[derive(Debug, Clone, Copy)]

@@ -14,8 +14,9 @@ use super::queue_slots::QueueSlot;
 use super::record::{OTHER, Record};
 use super::response_guard::ResponseGuard;
 use super::settings::Settings;
+use crate::Timestamp;
 use crate::limiter::{Acquire, AcquireError, Permit};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 pin_project! {
     /// The future of [`RateLimitService`](super::RateLimitService).
@@ -142,7 +143,7 @@ where
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
         let inside = record.as_ref().map(|record| record.span().entered());
-        let arrival = acquire.arrive_after_try();
+        let arrival = seam::arrive_after_try(&mut acquire);
         drop(inside);
         let state = match arrival {
             Some(Ok(permit)) => {

@@ -14,8 +14,8 @@ use super::retry::{Judge, Judged, Judging};
 use super::scope_key::ScopeKey;
 use super::server_failure::ServerFailure;
 use super::unsent::is_unsent;
+use crate::Timestamp;
 use crate::provider::{Estimate, Profile, UnreadableRequest};
-use crate::timestamp::Timestamp;
 
 /// The [`Classify`] and [`Observe`] of HTTP requests and responses in a provider's format. The key is the
 /// model that the request names.

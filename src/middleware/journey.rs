@@ -5,10 +5,10 @@ use http::StatusCode;
 use parking_lot::Mutex;
 
 use super::scope_key::ScopeKey;
+use crate::Timestamp;
 use crate::limiter::Permit;
 use crate::provider::ApiError;
 use crate::quota::{Cost, Key, Usage};
-use crate::timestamp::Timestamp;
 
 /// A handle through which a caller observes one request: insert a clone into the extensions of an
 /// `http::Request`, and read the [`Facts`] after the response body has ended.

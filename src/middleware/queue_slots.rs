@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::Timestamp;
 use crate::limiter::{Limiter, Sleep};
-use crate::timestamp::Timestamp;
 
 /// The slots for requests of one layer that wait after their call.
 ///

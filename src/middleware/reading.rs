@@ -8,9 +8,9 @@ use super::failed_response::FailedResponse;
 use super::refused_response::RefusedResponse;
 use super::response_guard::ResponseGuard;
 use super::server_failure::ServerFailure;
+use crate::Timestamp;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 use crate::quota::Usage;
-use crate::timestamp::Timestamp;
 
 /// A reader of a response body, for its usage or, if the provider refused the request, for the delay until
 /// a retry. Dropping it ends the reservation.

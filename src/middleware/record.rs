@@ -3,10 +3,11 @@ use tracing::{Level, Span};
 
 use super::classify::Classified;
 use super::scope_key::ScopeKey;
+use crate::Timestamp;
 use crate::limiter::{AcquireError, Code, Event, Exchange, Limiter, Permit};
 use crate::provider::{ApiError, Operation, Profile, Scanned};
 use crate::quota::{Cost, Key, Usage};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// The provider, operation and model of a request, for its record.
 #[derive(Debug, Clone)]
@@ -35,7 +36,8 @@ pub(super) struct Record {
 impl Record {
     #[inline]
     pub(super) fn start(limiter: &Limiter, classified: &Classified) -> Option<Box<Self>> {
-        let is_enabled = tracing::enabled!(target: TARGET, Level::INFO) || limiter.is_watched();
+        let is_enabled =
+            tracing::enabled!(target: TARGET, Level::INFO) || seam::is_watched(limiter);
         let call = classified.call.as_ref().filter(|_| is_enabled)?;
         Some(Self::new(limiter, classified, call))
     }
@@ -82,6 +84,7 @@ impl Record {
             AcquireError::QueueFull { .. } => "queue_full",
             AcquireError::Removed { .. } => "quota_removed",
             AcquireError::Closed => "closed",
+            _ => OTHER,
         });
     }
 
@@ -99,7 +102,7 @@ impl Record {
 
     /// Records the status of the response.
     pub(super) fn on_head(&mut self, status: http::StatusCode) {
-        self.exchange.status = Some(status);
+        self.exchange.status = Some(status.as_u16());
         self.span.record("http.response.status_code", status.as_u16());
         if status.as_u16() >= 400 {
             self.on_error(status.as_str());
@@ -131,9 +134,9 @@ impl Drop for Record {
         if !self.has_response && self.exchange.error.is_none() {
             self.on_error("cancelled");
         }
-        if self.limiter.is_watched() {
+        if seam::is_watched(&self.limiter) {
             self.exchange.duration = self.limiter.now() - self.started_at;
-            self.limiter.send_event(|| Event::Exchanged(Box::new(self.exchange.clone())));
+            seam::send_event(&self.limiter, || Event::Exchanged(Box::new(self.exchange.clone())));
         }
     }
 }

@@ -3,9 +3,9 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use super::response_guard::ResponseGuard;
-use crate::limiter::Hold;
+use crate::Timestamp;
 use crate::provider::{Class, Profile, Refusal, RefusalKind};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam::Hold;
 
 /// A provider's refusal whose body is read before the limiter reacts, since only the body may contain
 /// the reason. Until then the other requests of the key are held for the delay in its headers.

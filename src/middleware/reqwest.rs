@@ -12,7 +12,7 @@ use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging, Verdict};
 use super::server_failure::ServerFailure;
 use super::unsent::is_unsent;
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 
 /// Classifies requests of reqwest.
 ///

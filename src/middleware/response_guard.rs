@@ -13,11 +13,12 @@ use super::reading::{Reading, is_refusal};
 use super::record::{OTHER, Record};
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::server_failure::ServerFailure;
-use crate::limiter::{Hold, Limiter, Permit, RateLimited};
+use crate::Timestamp;
+use crate::limiter::{Limiter, Permit, RateLimited};
 use crate::price::Price;
 use crate::provider::{FailureCharge, Profile, Refusal, Scanned, Terms};
-use crate::quota::{Cost, Dimension, SettleAt, USD, Usage};
-use crate::timestamp::Timestamp;
+use crate::quota::{Cost, Dimension, SettleAt, Usage};
+use paceline_limiter::seam::{self, Hold, USD};
 
 /// A guard of a request's reservation, from its admission to the end of its response. Dropping it releases
 /// the reservation if the request was not sent, and settles it otherwise.
@@ -210,7 +211,7 @@ impl ResponseGuard {
 
     /// Reports that the provider has accepted the request.
     pub(super) fn on_accepted(&self) {
-        self.permit.iter().for_each(Permit::accepted);
+        self.permit.iter().for_each(seam::accepted);
     }
 
     /// Reports the provider's refusal to the limiter. Replaces `hold`, if any.
@@ -234,19 +235,19 @@ impl ResponseGuard {
     fn report(&mut self, refused: RateLimited, hold: Option<Hold>) {
         self.is_judged = true;
         let _inside = self.span().map(Span::entered);
-        let refused = refused.of_request(self.number, self.has_failed, self.granted_at());
+        let refused = seam::of_request(refused, self.number, self.has_failed, self.granted_at());
         let cost = self.permit.as_ref().map(Permit::cost);
-        self.limiter().feedback().refused(hold, self.key(), &refused, cost);
+        seam::refused(self.limiter().feedback(), hold, self.key(), &refused, cost);
     }
 
     /// Holds all requests of the key for this long, or until [`release_hold`](Self::release_hold).
     pub(super) fn hold(&self, delay: Duration) -> Option<Hold> {
-        self.limiter().feedback().hold(self.key(), delay)
+        seam::hold(self.limiter().feedback(), self.key(), delay)
     }
 
     /// Releases a hold.
     pub(super) fn release_hold(&self, hold: Hold) {
-        self.limiter().feedback().release_hold(self.key(), hold);
+        seam::release_hold(self.limiter().feedback(), self.key(), hold);
     }
 
     /// Returns the time at which the request was admitted.
@@ -279,7 +280,7 @@ impl ResponseGuard {
     pub(super) fn set_usage(&mut self, profile: Profile, usage: &Usage) {
         if self.learns_usage {
             let (feedback, reads_cache) = (self.limiter().feedback(), usage.cache_read > 0);
-            feedback.usage_seen(self.key(), usage.output, reads_cache);
+            seam::usage_seen(feedback, self.key(), usage.output, reads_cache);
         }
         let price = self.price.as_ref().map(|price| price.cost(usage));
         self.set_charge(|permit, terms| {
@@ -361,8 +362,8 @@ impl ResponseGuard {
         }
         match (self.is_judged, self.is_answered) {
             (true, _) => {}
-            (false, true) => permit.accepted(),
-            (false, false) => permit.unanswered(),
+            (false, true) => seam::accepted(&permit),
+            (false, false) => seam::unanswered(&permit),
         }
         let later = || self.charged_later.as_ref().and_then(ActualCost::cost);
         let in_head = || self.charged_tokens.map(|tokens| permit.cost().clone().tokens(tokens));

@@ -1,6 +1,7 @@
 use super::unsent::{has_url, is_answered, is_connect_error, is_unsent_cause, outermost};
 use crate::error_chain::causes;
-use crate::limiter::{Fault, RateLimited};
+use crate::limiter::RateLimited;
+use paceline_limiter::seam::{self, Fault};
 
 /// A failure of the server to answer a request.
 ///
@@ -48,6 +49,6 @@ impl ServerFailure {
 
     pub(super) fn report(self) -> RateLimited {
         let fault = if self.is_unreachable { Fault::Unreachable } else { Fault::Unclear };
-        RateLimited::of_failure(fault, self.status, self.text)
+        seam::failure(fault, self.status, self.text)
     }
 }

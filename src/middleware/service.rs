@@ -12,8 +12,9 @@ use super::observe::Observe;
 use super::queue_slots::SlotWait;
 use super::record::Record;
 use super::settings::Settings;
+use crate::Timestamp;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// A service whose requests are rate limited. Created by [`RateLimitLayer`](super::RateLimitLayer).
 ///
@@ -40,8 +41,8 @@ impl<S, C, O> RateLimitService<S, C, O> {
         }
         if self.gate.is_none() {
             let standing = options.standing_of(None);
-            let gate = limiter.gate_of(&options.keys, standing.as_ref());
-            self.gate = gate.ok().map(Gate::leaving_claims);
+            let gate = seam::gate_of_service(limiter, &options.keys, standing.as_ref());
+            self.gate = gate.ok();
         }
         // If the keys are denied, `call` returns the error.
         let Some(gate) = &mut self.gate else { return Poll::Ready(()) };
@@ -103,7 +104,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     #[inline]
     fn end_turn(&mut self) {
         if let Some(gate) = &mut self.gate {
-            gate.end_turn();
+            seam::end_turn(gate);
         }
     }
 
@@ -112,7 +113,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     fn try_fast(&self, classified: &Classified, is_answered: bool) -> Option<Permit> {
         let [key] = &classified.keys[..] else { return None };
         let Settings { limiter, .. } = &*self.shared;
-        limiter.try_fast(key.as_str(), &classified.cost, key.is_model(), is_answered)
+        seam::try_fast(limiter, key.as_str(), &classified.cost, key.is_model(), is_answered)
     }
 
     /// Sends the request if it is admitted immediately, and queues it otherwise.
@@ -129,8 +130,8 @@ impl<S, C, O> RateLimitService<S, C, O> {
         O: Observe<S::Response>,
     {
         let acquire = self.acquire(&classified, deadline);
-        let acquire = acquire.answered_by_provider(self.is_answered::<Request>());
-        let acquire = acquire.with_arrival(self.gate.as_ref().and_then(Gate::call_arrival));
+        let acquire = seam::answered_by_provider(acquire, self.is_answered::<Request>());
+        let acquire = seam::with_arrival(acquire, self.gate.as_ref().and_then(seam::call_arrival));
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         let response = ResponseFuture::arrive(acquire, inner, request, classified, record, shared);
         self.end_turn();
@@ -189,9 +190,9 @@ impl<S, C, O> RateLimitService<S, C, O> {
         let read_by = classified.call.as_ref().map(|call| call.profile.name());
         let keys = classified.keys.iter();
         let keys = keys.map(|key| (key.as_str(), read_by.filter(|_| key.is_model())));
-        let acquire = limiter.acquire_scopes(keys, &classified.cost);
+        let acquire = seam::acquire_scopes(limiter, keys, &classified.cost);
         let standing = options.standing_of(classified.standing.as_deref());
-        let acquire = acquire.of_layer(standing, options.is_server_mode);
+        let acquire = seam::of_layer(acquire, standing, options.is_server_mode);
         match deadline {
             Some(deadline) => acquire.deadline(deadline),
             None => acquire,
@@ -212,8 +213,8 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         O: Observe<S::Response>,
     {
         let acquire = self.acquire(classified, deadline);
-        let acquire = acquire.answered_by_provider(self.is_answered::<Request>());
-        let mut acquire = if is_refused { acquire.after_refusal() } else { acquire };
+        let acquire = seam::answered_by_provider(acquire, self.is_answered::<Request>());
+        let mut acquire = if is_refused { seam::after_refusal(acquire) } else { acquire };
         match acquire.arrive() {
             Some(granted) => granted.map(Arrival::Granted),
             None => Ok(Arrival::Queued(Box::new(acquire))),
@@ -239,7 +240,7 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
     pub(super) fn waits_alone(&self, classified: &Classified, number: u64) -> bool {
         let feedback = self.shared.limiter.feedback();
         let key = classified.keys.first();
-        key.is_none_or(|key| feedback.waits_alone(key.as_str(), number))
+        key.is_none_or(|key| seam::waits_alone(feedback, key.as_str(), number))
     }
 
     pub(super) fn judge(&self) -> &O {

@@ -5,8 +5,9 @@ use crate::quota::Key;
 use super::queue_slots::QueueSlots;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::typical_cost::TypicalCost;
-use crate::limiter::{Limiter, OwnStanding};
+use crate::limiter::Limiter;
 use crate::price::PriceList;
+use paceline_limiter::seam::OwnStanding;
 
 /// The state that the services of one layer share.
 pub(super) struct Settings<C, O> {

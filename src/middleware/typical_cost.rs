@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::quota::{Cost, Dimension, USD};
+use crate::quota::{Cost, Dimension};
+use paceline_limiter::seam::USD;
 
 /// The typical cost of a layer's requests: a moving average over the latest ones.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@ use http::{HeaderMap, StatusCode};
 
 use super::error::{ApiError, ErrorRules, codes};
 use super::refusal;
-use crate::refusal::RefusalKind;
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
+use crate::limiter::RefusalKind;
 
 /// The meaning of a response for its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,6 +79,7 @@ fn of_kind(kind: RefusalKind) -> Class {
         RefusalKind::Rate | RefusalKind::Capacity => Class::Transient,
         RefusalKind::Window => Class::UntilReset,
         RefusalKind::Request | RefusalKind::Account => Class::Terminal,
+        _ => Class::Terminal,
     }
 }
 

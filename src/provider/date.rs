@@ -4,7 +4,7 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime::BrokenDownTime;
 
 use super::duration;
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 
 /// Returns the time of the response by the provider's clock: its `date` header.
 pub(super) fn of_response(headers: &HeaderMap) -> Option<Timestamp> {

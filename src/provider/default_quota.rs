@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::date;
 use super::unit::Unit;
+use crate::Timestamp;
 use crate::quota::{Calendar, Dimension, Limit, Period, Quota, UnknownZone};
-use crate::timestamp::Timestamp;
 
 /// A quota that an account of a provider has by default, in its lowest paid tier.
 ///

@@ -3,9 +3,9 @@ use http::{HeaderMap, StatusCode};
 use super::Profile;
 use super::error::{ApiError, ErrorRules, codes};
 use super::refusal;
+use crate::Timestamp;
+use crate::limiter::RefusalKind;
 use crate::quota::{Dimension, SettleAt};
-use crate::refusal::RefusalKind;
-use crate::timestamp::Timestamp;
 
 /// What a provider charges for a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,6 +80,7 @@ impl FailureCharge {
             RefusalKind::Rate | RefusalKind::Window => &[429],
             RefusalKind::Capacity => &[503, 529],
             RefusalKind::Request | RefusalKind::Account => &[],
+            _ => &[429, 503, 529],
         };
         match counted.iter().any(|status| rules.counted_statuses.contains(status)) {
             true => Self::Tokens,

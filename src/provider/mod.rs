@@ -145,5 +145,5 @@ pub use unit::Unit;
 pub use unknown_provider::UnknownProvider;
 pub use utilization::UtilizationHeaders;
 
-pub use crate::refusal::{Refusal, RefusalKind, RefusalScope};
-pub use crate::stated::{LimitReading, LimitReadings, UtilizationReading};
+pub use crate::limiter::{LimitReading, LimitReadings, UtilizationReading};
+pub use crate::limiter::{Refusal, RefusalKind, RefusalScope};

@@ -1,6 +1,7 @@
 use compact_str::CompactString;
 
 use crate::quota::Key;
+use paceline_limiter::seam;
 
 /// Returns the name that all spellings of a model of Ollama's have in common, if it isn't this one: in lower case, without
 /// the default tag, namespace and host.
@@ -14,7 +15,7 @@ pub(crate) fn unified(name: &str) -> Option<Key> {
     let short = lower.strip_prefix(HOST).unwrap_or(&lower);
     let short = short.strip_prefix(NAMESPACE).unwrap_or(short);
     let short = short.strip_suffix(TAG).unwrap_or(short);
-    (!short.is_empty() && short != name).then(|| Key::from_text(CompactString::new(short)))
+    (!short.is_empty() && short != name).then(|| seam::key_of(CompactString::new(short)))
 }
 
 /// Returns the names in lower case that have this unified name, and that name itself.

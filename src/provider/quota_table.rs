@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::default_quota::DefaultQuota;
 use super::profile::Profile;
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 
 /// A table of providers and their built-in quotas, which displays as text and serializes.
 ///

@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use super::{date, duration};
-use crate::stated::UtilizationReading;
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
+use crate::limiter::UtilizationReading;
 
 /// The response headers in which a provider states the used part of an account's windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl UtilizationHeaders {
                 Self::AnthropicUnified if window == "overage" => return None,
                 Self::AnthropicUnified => {
                     let reset = part("reset").and_then(|text| until(text, at));
-                    UtilizationReading { window: window.to_owned(), used, reset }
+                    UtilizationReading::new(window, used).with_reset(reset)
                 }
                 Self::Codex => codex(window, used, at, part)?,
             })
@@ -85,7 +85,7 @@ fn codex<'h>(
         minutes => format!("{minutes}m"),
     };
     let window = if limit.is_empty() { window } else { format!("{window}_{limit}") };
-    Some(UtilizationReading { window, used, reset })
+    Some(UtilizationReading::new(window, used).with_reset(reset))
 }
 
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

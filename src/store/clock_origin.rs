@@ -1,5 +1,6 @@
+use crate::Timestamp;
 use crate::limiter::Boot;
-use crate::timestamp::{Timestamp, nanos};
+use paceline_limiter::seam::nanos;
 
 /// The time at which the machine was booted, as shown by a clock. Relates times of two clocks of one
 /// machine, even if a clock was set between the two.

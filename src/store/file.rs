@@ -5,8 +5,8 @@ use super::migrate::FileKind;
 use super::sqlite::Sqlite;
 use super::state::State;
 use super::yaml::Yaml;
+use crate::Timestamp;
 use crate::limiter::Boot;
-use crate::timestamp::Timestamp;
 
 /// Reads the state in a file of [`Yaml`] or [`Sqlite`], detected by its content.
 ///

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use crate::Timestamp;
 use crate::limiter::{BucketChanges, KeyChanges};
 use crate::quota::Key;
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// Changes not written yet, merged per key, so that memory stays bounded while the store is
 /// unavailable.
@@ -37,7 +38,7 @@ impl PendingChanges {
 }
 
 fn merge(kept: &mut KeyChanges, change: KeyChanges) {
-    let KeyChanges { key: _, buckets, cooling_until, cooling_kind, learned, utilization, reset_at } =
+    let KeyChanges { buckets, cooling_until, cooling_kind, learned, utilization, reset_at, .. } =
         change;
     if let Some(at) = reset_at {
         kept.reset_at = Some(at);
@@ -71,7 +72,7 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
 fn compact(taken: &mut Vec<(Timestamp, i64)>, window: u64) {
     merge_close_entries(taken, window / PARTS_PER_WINDOW);
     let newest = taken.last().map_or(Timestamp::UNIX_EPOCH, |entry| entry.0);
-    let past = newest.sub_nanos(window.saturating_mul(2));
+    let past = seam::sub_nanos(newest, window.saturating_mul(2));
     let count = taken.partition_point(|entry| entry.0 < past);
     let sum = taken[..count].iter().fold(0, |sum: i64, entry| sum.saturating_add(entry.1));
     if count > 1 {

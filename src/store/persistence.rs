@@ -11,11 +11,12 @@ use super::error::StoreError;
 use super::pending_changes::PendingChanges;
 use super::status::StoreStatus;
 use super::store::Store;
+use crate::Timestamp;
 use crate::limiter::{
-    Attached, BuildError, Clock, Closing, KeyChanges, LatencyRecorder, Limiter, Measurement,
-    QuotaOrigin, SystemClock, WeakLimiter,
+    Attached, BuildError, Clock, Closing, KeyChanges, Limiter, Measurement, QuotaOrigin,
+    SystemClock, WeakLimiter,
 };
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam::LatencyRecorder;
 
 /// Persists the state of a limiter in a store, from a dedicated thread. Clones share the same
 /// state.

@@ -1,4 +1,5 @@
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
+use paceline_limiter::seam;
 
 /// Returns the outstanding usage of a continuously refilled bucket as one entry at the last time,
 /// or `None` if it has refilled by `until`: the next use, or now.
@@ -16,10 +17,10 @@ pub(super) fn outstanding(
         missing.saturating_sub(u64::try_from(refilled).unwrap_or(u64::MAX))
     };
     let sum = |(last, missing): (Timestamp, u64), &(at, amount): &(Timestamp, u64)| {
-        (at, remaining(missing, at.nanos_since(last)).saturating_add(amount))
+        (at, remaining(missing, seam::nanos_since(at, last)).saturating_add(amount))
     };
     let (last, missing) = taken.iter().fold((Timestamp::UNIX_EPOCH, 0), sum);
-    (remaining(missing, until.nanos_since(last)) > 0).then_some((last, missing))
+    (remaining(missing, seam::nanos_since(until, last)) > 0).then_some((last, missing))
 }
 
 #[cfg(test)]

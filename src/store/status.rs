@@ -1,6 +1,6 @@
 use super::error::StoreError;
+use crate::Timestamp;
 use crate::limiter::{Latency, Measured, Measurement};
-use crate::timestamp::Timestamp;
 
 /// The state of a [`Persistence`](super::Persistence).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

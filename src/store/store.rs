@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use super::error::StoreError;
 use super::state::State;
+use crate::Timestamp;
 use crate::limiter::{Boot, KeyChanges, NamedQuota};
-use crate::timestamp::Timestamp;
 
 /// A store that keeps a limiter's state across restarts. Every call may block on disk I/O.
 pub trait Store: Debug + Send + 'static {

@@ -11,6 +11,7 @@ use crate::limiter::{
     KeyStats, Latency, LearnedLimit, LimitStats, Measured, Measurement, Utilization, WeakLimiter,
 };
 use crate::quota::{Dimension, Window};
+use paceline_limiter::seam;
 
 /// The gauges of a limiter, and the metrics of its stores and buses, which are updated on demand. Other
 /// counters and histograms don't need a meter.
@@ -63,9 +64,11 @@ impl Meter {
     /// components together.
     fn record(&self, current: &mut GaugeValues, measurements: Vec<Measurement>) {
         let mut together = BTreeMap::<_, Measured>::new();
-        for Measurement { name, label, value } in measurements {
+        for Measurement { name, label, value, .. } in measurements {
             let known = together.entry((name, label));
-            known.and_modify(|known| *known = known.with(value)).or_insert(value);
+            known
+                .and_modify(|known| *known = seam::measured_together(*known, value))
+                .or_insert(value);
         }
         for ((name, label), value) in together {
             let Some(metric) = ALL.iter().find(|metric| metric.name == name) else { continue };
@@ -81,10 +84,11 @@ impl Meter {
                 Measured::Latency(latency) => {
                     let earlier = self.recorded.lock().insert(name, latency).unwrap_or_default();
                     // The mean of a range is within the range, and all means have the right sum.
-                    for (count, mean) in latency.means_since(&earlier) {
+                    for (count, mean) in seam::means_since(&latency, &earlier) {
                         self.listener.sink.record_many(metric, mean, count);
                     }
                 }
+                _ => {}
             }
         }
     }

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The compiler checks the order of the packages.
-const MODULES: [(&str, &[&str]); 22] = [
-    ("doc_pages", &[]),
-    ("error_chain", &[]),
+const MODULES: [(&str, &[&str]); 23] = [
+    // Of the limiter's package.
     ("timestamp", &[]),
     ("quota", &[]),
     ("refusal", &["quota"]),
@@ -21,7 +20,11 @@ const MODULES: [(&str, &[&str]); 22] = [
     // Has no locks and reads no clock.
     ("key", &["quota", "refusal", "stated", "engine", "event", "plan", "answer"]),
     ("limiter", BEFORE_LIMITER),
-    ("provider", &["quota", "refusal", "stated", "plan", "limiter"]),
+    ("seam", &["quota", "engine", "key", "event", "answer", "backend", "limiter"]),
+    // Of the root package.
+    ("doc_pages", &[]),
+    ("error_chain", &[]),
+    ("provider", &["quota", "limiter"]),
     ("price", &["quota", "provider"]),
     ("middleware", LIMITER_AND_BEFORE),
     ("store", LIMITER_AND_BEFORE),
@@ -47,19 +50,25 @@ const STATE_AND_BEFORE: &[&str] = &[
     "telemetry",
 ];
 
-/// The module that all others may use.
-const EVERYWHERE: &str = "timestamp";
+/// The folders of these modules.
+const FOLDERS: [&str; 2] = ["src", "crates/limiter/src"];
+
+/// The module that all others may use, and its value, as the root names it.
+const EVERYWHERE: [&str; 2] = ["timestamp", "Timestamp"];
 
 /// The only files that may read a clock: those that allow clippy's `disallowed_methods`.
-const CLOCKS: [&str; 3] =
-    ["crates/simulate/src/clock.rs", "src/clock/system_clock.rs", "src/clock/tokio_clock.rs"];
+const CLOCKS: [&str; 3] = [
+    "crates/limiter/src/clock/system_clock.rs",
+    "crates/limiter/src/clock/tokio_clock.rs",
+    "crates/simulate/src/clock.rs",
+];
 
 /// The only file that may read the uptime of the machine.
-const UPTIME: &str = "src/clock/boot.rs";
+const UPTIME: &str = "crates/limiter/src/clock/boot.rs";
 
 #[test]
 fn modules_import_only_earlier_modules() {
-    let files = sources(&["src"]);
+    let files = sources(&FOLDERS);
     assert!(
         files.iter().any(|(path, _)| path == "src/lib.rs"),
         "the sources of the crate are listed"
@@ -74,8 +83,10 @@ fn modules_import_only_earlier_modules() {
 #[test]
 fn files_of_key_and_limiter_have_no_import_cycle() {
     for module in ["key", "limiter"] {
-        let files = sources(&[&format!("src/{module}")]);
-        let files: Vec<_> = files.iter().filter(|(path, _)| !path.ends_with("/mod.rs")).collect();
+        let files = sources(&[&format!("crates/limiter/src/{module}")]);
+        let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+        let files = files.iter().filter(|(path, _)| !path.ends_with("/mod.rs") && !is_test(path));
+        let files: Vec<_> = files.collect();
         let name =
             |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned();
         let imports = |text: &str| {
@@ -107,6 +118,32 @@ fn only_clock_files_read_time() {
         sources(&PACKAGES).iter().filter(reads_clock).map(|(path, _)| path.clone()).collect();
     files.sort();
     assert_eq!(files, CLOCKS);
+}
+
+/// The files with events that programs log: `paceline::waits` and `paceline::refusals`.
+const LOGGED: [&str; 2] = ["limiter/long_wait.rs", "limiter/refusals.rs"];
+
+/// Programs turn off the limiter's events by their target, since they have keys in them.
+#[test]
+fn events_of_the_limiter_state_their_target() {
+    let files = sources(&["crates/limiter/src"]);
+    let mut events = 0;
+    for (path, text) in &files {
+        let code = code(text);
+        for level in ["error", "warn", "info", "debug", "trace"] {
+            for (at, found) in code.match_indices(&format!("tracing::{level}!(")) {
+                // Strings are blank in `code`: the other targets are logged with the name of a quota.
+                let rest = code[at + found.len()..].trim_start();
+                let line = rest.lines().next().unwrap();
+                let is_logged = LOGGED.iter().any(|file| path.ends_with(file));
+                let is_known = rest.starts_with("target: TARGET,")
+                    || (is_logged && rest.starts_with("target:"));
+                assert!(is_known, "{path}: {line}");
+                events += 1;
+            }
+        }
+    }
+    assert!(events > 5, "the events are found");
 }
 
 /// The uptime of the machine is a clock too.
@@ -191,8 +228,12 @@ fn allowed_import_is_accepted() {
 /// Returns every forbidden import in `text`, the file at `path`.
 fn forbidden_imports(path: &str, text: &str) -> Vec<String> {
     let code = code(text);
-    let parts: Vec<&str> =
-        path.trim_start_matches("src/").trim_end_matches(".rs").split('/').collect();
+    let parts: Vec<&str> = path
+        .rsplit_once("src/")
+        .map_or(path, |(_, path)| path)
+        .trim_end_matches(".rs")
+        .split('/')
+        .collect();
     let module = parts[0];
     if module == "lib" {
         return forbidden_items(path, &code);
@@ -204,10 +245,13 @@ fn forbidden_imports(path: &str, text: &str) -> Vec<String> {
     let to_root = vec!["super"; depth].join("::") + "::";
     let mut uses = modules_after(&code, "crate::");
     uses.extend(modules_after(&code, "paceline::"));
+    let in_limiter = modules_after(&code, "paceline_limiter::");
+    uses.extend(in_limiter.into_iter().filter(|(_, name)| name != "seam"));
     // In an inline module the same path leads to the module itself.
     let is_module = |name: &str| MODULES.iter().any(|(module, _)| *module == name);
     uses.extend(modules_after(&code, &to_root).into_iter().filter(|(_, name)| is_module(name)));
-    let may_use = |used: &str| used == module || used == EVERYWHERE || allowed.contains(&used);
+    let may_use =
+        |used: &str| used == module || EVERYWHERE.contains(&used) || allowed.contains(&used);
     let violations = uses.into_iter().filter(|(_, used)| !may_use(used));
     violations
         .map(|(line, used)| {
@@ -345,7 +389,8 @@ fn comment_length(text: &str) -> usize {
 }
 
 /// The source folders of all packages.
-const PACKAGES: [&str; 4] = ["src", "crates/cli/src", "crates/serve/src", "crates/simulate/src"];
+const PACKAGES: [&str; 5] =
+    ["src", "crates/cli/src", "crates/limiter/src", "crates/serve/src", "crates/simulate/src"];
 
 /// Returns every source file below these folders: its path from the workspace root, with `/`, and its
 /// text.

@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use super::agent::AgentStatus;
 use super::bus::Bus;
 use super::message;
+use crate::Timestamp;
 use crate::limiter::{
     Attached, CapacityUpdate, Closing, CoolDown, Event, Ignored, KeyChanges, LearnedUpdate,
     Limiter, Measurement, WeakLimiter,
 };
-use crate::timestamp::Timestamp;
 
 /// A limiter's membership of a bus: publishes its events and applies the messages of other agents.
 ///

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
+use crate::Timestamp;
 use crate::limiter::{CapacityUpdate, CoolDown, LearnedLimit, LearnedUpdate};
 use crate::quota::Dimension;
-use crate::timestamp::Timestamp;
 
 /// The subject of capacity updates.
 pub(super) const CAPACITY: &str = "ratelimit.capacity";

@@ -13,10 +13,11 @@ use super::bus::MessageHandler;
 use super::error::BusError;
 use super::status::BusStatus;
 use super::subscriptions::Subscriptions;
+use crate::Timestamp;
 use crate::cluster::cause::Cause;
 use crate::cluster::worker::Worker;
-use crate::limiter::{Clock, LatencyRecorder, SystemClock};
-use crate::timestamp::Timestamp;
+use crate::limiter::{Clock, SystemClock};
+use paceline_limiter::seam::LatencyRecorder;
 
 /// The caller's side of a remote bus: a bounded queue to the thread that drives the connection.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use super::link::Link;
 use super::members::{Heartbeat, Known};
 use super::outage::Outage;
 use super::url::Server;
+use crate::Timestamp;
 use crate::cluster::cause::Cause;
 use crate::cluster::dial::CONNECT_TIMEOUT;
 use crate::limiter::Clock;
-use crate::timestamp::Timestamp;
 
 /// Opens the connection, checks it once per second and after each failure, and reports when the
 /// store becomes unavailable or available again.

@@ -18,11 +18,12 @@ use super::reservations::{ReservationState, Reservations};
 use super::script::{Id, Operation, Order, Outcome, RetryAfter};
 use super::store::Store;
 use super::turns::Turns;
+use crate::Timestamp;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
 use crate::limiter::{Clock, Ending, Reservation, ReserveError};
 use crate::quota::Cost;
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// Decides about requests, and reports their ends to the store.
 #[derive(Debug)]
@@ -210,7 +211,7 @@ impl Coordinator {
         let ReserveRequest { reservation, id, waits, started_at, .. } = request;
         let ttl = micros(self.store.settings.ttl);
         let generation = self.store.generation.load(Ordering::Relaxed);
-        let order = Order::of(&reservation.precedence, generation);
+        let order = Order::of(seam::precedence(reservation), generation);
         let operation = Operation::Reserve { ttl, waits: *waits, order };
         let mut granted = Vec::new();
         for group in self.groups(reservation, &reservation.cost) {

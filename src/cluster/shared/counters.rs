@@ -1,6 +1,5 @@
+use paceline_limiter::seam::LatencyRecorder;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::limiter::LatencyRecorder;
 
 /// Counters since the start.
 #[derive(Debug, Default)]

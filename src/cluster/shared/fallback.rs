@@ -9,10 +9,11 @@ use smallvec::SmallVec;
 use super::piece::Piece;
 use super::share::Share;
 use super::turns::Turns;
+use crate::Timestamp;
 use crate::engine::{Bucket, Rule, Shortfall};
 use crate::limiter::{Reservation, ReserveError, Reserved};
 use crate::quota::{Cost, Key};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// The local shares, and the amounts admitted without the store that the store does not know yet.
 #[derive(Debug, Default)]
@@ -90,7 +91,9 @@ impl Fallback {
 
     /// Frees the concurrency slots of a request that the store had granted.
     pub(super) fn release_concurrency(&mut self, reservation: &Reservation) {
-        for reserved in reservation.scopes.iter().filter(|reserved| !reserved.is_spending_key) {
+        for reserved in
+            reservation.scopes.iter().filter(|reserved| !seam::is_spending_key(reserved))
+        {
             if let Some(share) = self.shares.get_mut(&reserved.key) {
                 share.release_concurrency();
             }

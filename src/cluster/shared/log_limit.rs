@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 
 /// Limits the lines about repeated events, so that a connection that breaks again and again does not flood
 /// the log.

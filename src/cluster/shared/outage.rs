@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::counters::Counters;
 use super::failure::Failure;
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 
 /// A period in which the store is unavailable.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::script::Id;
+use crate::Timestamp;
 use crate::limiter::{Rechecking, Reservation};
-use crate::timestamp::Timestamp;
 
 /// The reservations of this process that the store decides about, by address: the limiter
 /// identifies a request by its [`Reservation`], whose address is stable while it is in this table.

@@ -1,4 +1,5 @@
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
+use paceline_limiter::seam;
 
 /// A change by which a server's clock was set forward, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl ServerClock {
     pub(super) fn at(&self, own: Timestamp) -> u64 {
         match self.server {
             0 => 0,
-            server => server.saturating_add(own.nanos_since(self.own) / 1_000),
+            server => server.saturating_add(seam::nanos_since(own, self.own) / 1_000),
         }
     }
 
@@ -70,7 +71,8 @@ impl ServerClock {
     /// Returns the earliest time that the server's clock can show at a local time: the last known
     /// time may be that of any moment until its response.
     fn earliest(&self, own: Timestamp) -> u64 {
-        let (after, before) = (own.nanos_since(self.received), self.received.nanos_since(own));
+        let (after, before) =
+            (seam::nanos_since(own, self.received), seam::nanos_since(self.received, own));
         self.server.saturating_add(after / 1_000).saturating_sub(before / 1_000)
     }
 

@@ -2,9 +2,9 @@ use std::slice;
 use std::sync::Arc;
 
 use super::turns::Turns;
+use crate::Timestamp;
 use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Dimension};
-use crate::timestamp::Timestamp;
 
 /// The buckets of a key while the store is unavailable. Each amount counts once per process, so that
 /// this process admits its share of each limit; where processes take turns, it counts once.

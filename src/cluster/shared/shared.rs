@@ -16,6 +16,7 @@ use super::script::{Id, Operation};
 use super::status::SharedStatus;
 use super::store::Store;
 use super::url::Server;
+use crate::Timestamp;
 use crate::cluster::worker::Worker;
 use crate::cluster::{OnFailure, SharingMode, dial};
 use crate::engine::{Level, Rule};
@@ -24,7 +25,6 @@ use crate::limiter::{
     Reservation, ReserveError, Reserving, Resetting,
 };
 use crate::quota::Cost;
-use crate::timestamp::Timestamp;
 
 /// Limits shared by many processes, kept in Redis or Valkey: a [`Backend`] of the limiter.
 ///

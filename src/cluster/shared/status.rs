@@ -1,5 +1,5 @@
+use crate::Timestamp;
 use crate::limiter::{Latency, Measured, Measurement};
-use crate::timestamp::Timestamp;
 
 /// The connection state of a [`Shared`](super::Shared), and its counters since creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

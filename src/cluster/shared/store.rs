@@ -18,8 +18,8 @@ use super::script::{Call, Id, Operation, Outcome, Part, Response, ServerTime, Vi
 use super::server_clock::ServerClock;
 use super::store_connection::StoreConnection;
 use super::views::{Answer, Views};
+use crate::Timestamp;
 use crate::limiter::{Clock, SystemClock};
-use crate::timestamp::Timestamp;
 
 /// A client of the store: calls the script, repeats calls after a lost connection, and remembers
 /// the last known state.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::engine::{Parameters, Rule};
+use crate::engine::Rule;
+use paceline_limiter::seam::{self, Parameters};
 
 /// The processes that share limits while the store is unavailable, as this one last knew them.
 ///
@@ -77,7 +78,7 @@ impl Turns {
     /// Returns the time in which the whole capacity is back.
     fn period(&self, rule: &Rule) -> u64 {
         let window = || rule.limit().window().as_nanos();
-        let nanos = match rule.parameters() {
+        let nanos = match seam::parameters(rule) {
             Parameters::Token { burst, per_nano, per_token, .. } => {
                 let nanos = u128::from(burst) * u128::from(per_token) / u128::from(per_nano.max(1));
                 u64::try_from(nanos).unwrap_or(u64::MAX)

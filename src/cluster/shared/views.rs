@@ -10,8 +10,8 @@ use super::known_uses::KnownUses;
 use super::piece::Piece;
 use super::script::{Id, KnownReservation, LeaseAnswer, Operation, Outcome, ServerTime, View};
 use super::server_clock::ServerClock;
+use crate::Timestamp;
 use crate::engine::{Bucket, Rule, Saved};
-use crate::timestamp::Timestamp;
 
 /// The last known state of each key, and of the servers' clocks.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use crate::config::fields::{Amount, LimitFields, WindowText};
 use crate::config::read::nearest;
 use crate::config::tree::{FieldPath, quote};
 use crate::quota::{Algorithm, Calendar, Dimension, Limit, UnknownZone, Window};
+use paceline_limiter::seam::{self, LimitParts};
 
 impl Check<'_> {
     /// Returns the limit of these fields, or `None` if its amount is 0 or a problem was reported.
@@ -50,7 +51,7 @@ impl Check<'_> {
                 })
             }
         }?;
-        Some(Limit { debt: fields.debt, whole, ..limit })
+        Some(seam::limit_of(LimitParts { debt: fields.debt, whole, ..seam::limit_parts(&limit) }))
     }
 
     /// Returns the whole limit. Reports one that is smaller than the part.

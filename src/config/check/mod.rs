@@ -20,6 +20,7 @@ use super::fields::{Fields, HumanDuration, MarginFields, TextOrMap, UnknownKeyNa
 use super::tree::{FieldPath, Node};
 use super::value::RetryConfig;
 use crate::limiter::{Reduction, UnknownKey};
+use crate::price::PriceList;
 use crate::provider::Profile;
 use crate::quota::{Margin, Share};
 
@@ -55,9 +56,11 @@ impl<'a> Check<'a> {
         let reduction = reduction.map_or(Reduction::ADAPTIVE, |fields| self.reduction(fields));
         let attempts = fields.retry.unwrap_or_default().attempts;
         let margin = fields.margin.unwrap_or_default();
+        let prices = PriceList::from(self.prices(fields.prices.unwrap_or_default()));
         Config {
             unknown_key,
-            prices: self.prices(fields.prices.unwrap_or_default()).into(),
+            stated_prices: prices.current(),
+            prices,
             waiting: self.waiting(waiting),
             reduction,
             retry: RetryConfig { attempts: self.attempts(attempts) },

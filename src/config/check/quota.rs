@@ -3,7 +3,7 @@ use std::convert::Infallible as Regex;
 use std::time::Duration;
 
 #[cfg(feature = "regex")]
-use regex::Regex;
+use crate::limiter::Regex;
 
 use super::Check;
 use crate::config::fields::{HumanDuration, LimitFields, QuotaFields, QuotaMode};
@@ -13,6 +13,7 @@ use crate::config::value::{ConfiguredQuota, Keys};
 use crate::limiter::MissingFeature;
 use crate::limiter::UnknownKey;
 use crate::quota::{Limit, Quota};
+use paceline_limiter::seam::{self, QuotaParts};
 
 impl Check<'_> {
     pub(super) fn quotas(&mut self, quotas: &[(String, QuotaFields)]) -> Vec<ConfiguredQuota> {
@@ -90,15 +91,15 @@ impl Check<'_> {
         let quota = self.with_limits(path, quota, limits);
         let quota = algorithm.iter().fold(quota, |quota, name| quota.with_algorithm(*name));
         let share = share.map(|share| self.share(&path.key("share"), share));
-        let Quota { limits, .. } = share.into_iter().fold(quota, Quota::with_share);
-        Quota {
-            limits,
+        let quota = share.into_iter().fold(quota, Quota::with_share);
+        seam::quota_of(QuotaParts {
+            limits: quota.limits().to_vec(),
             shared: *shared,
             margin: margin.as_ref().map(|margin| self.margin(&path.key("margin"), margin)),
             weight: weight.map(|weight| self.weight(&path.key("weight"), weight)),
             utilization: utilization.map(|part| self.share(&path.key("utilization"), part)),
             max_wait: self.longest_wait(path, *max_wait, *mode),
-        }
+        })
     }
 
     /// Returns the longest wait of a quota. Reports a mode that contradicts it.

@@ -6,11 +6,12 @@ use smallvec::SmallVec;
 
 use super::policies::{Policies, PolicyCache, SECOND};
 use super::text::{header, parameter};
+use crate::Timestamp;
 use crate::engine::{Level, Rule};
-use crate::limiter::{LimitLevels, Limiter};
+use crate::limiter::Limiter;
 use crate::middleware::ScopeKey;
 use crate::quota::{Cost, Dimension};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam::{self, LimitLevels};
 
 /// The header fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11,
 /// for the current limits of a request.
@@ -30,7 +31,7 @@ pub(super) struct RefusedCost<'a> {
 pub(super) fn levels(limiter: &Limiter, keys: &[ScopeKey]) -> SmallVec<[LimitLevels; 2]> {
     let levels = |(index, key): (usize, &ScopeKey)| {
         let repeated = keys[..index].iter().any(|other| other.as_str() == key.as_str());
-        if repeated { LimitLevels::default() } else { limiter.limit_levels(key.as_str()) }
+        if repeated { LimitLevels::default() } else { seam::limit_levels(limiter, key.as_str()) }
     };
     keys.iter().enumerate().map(levels).collect()
 }
@@ -79,7 +80,7 @@ impl<'a> Fields<'a> {
             let violated = refusal.filter(|refusal| is_exceeded(rule, level, refusal.cost));
             if let Some(seconds) = violated.and_then(|refusal| refusal.seconds) {
                 parameter(text, b";t=", seconds);
-            } else if *rule.dimension() != Dimension::Concurrency && !rule.is_total() {
+            } else if *rule.dimension() != Dimension::Concurrency && !seam::is_total(rule) {
                 parameter(text, b";t=", effective_window(rule, level, now));
             }
         });
@@ -119,7 +120,7 @@ fn is_exceeded(rule: &Rule, level: &Level, cost: &Cost) -> bool {
 /// the remaining amount.
 fn effective_window(rule: &Rule, level: &Level, now: Timestamp) -> u64 {
     let (amount, window) = (rule.limit().amount(), rule.limit().window().as_nanos());
-    let fresh = level.fresh_at.nanos_since(now);
+    let fresh = seam::nanos_since(level.fresh_at, now);
     let remaining = level.available.min(amount);
     let refill = match remaining.checked_mul(window) {
         Some(product) => product / amount.max(1),

@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 
 use super::text::{header, number, parameter, push};
 use crate::engine::Rule;
-use crate::limiter::LimitLevels;
 use crate::middleware::ScopeKey;
 use crate::quota::{Dimension, Key, Limit, Window};
+use paceline_limiter::seam::LimitLevels;
 
 /// The value of `RateLimit-Policy` for the keys of a request, and the positions of the policy names in
 /// it. Depends only on the names and the limits of the keys.

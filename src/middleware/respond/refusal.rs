@@ -11,6 +11,7 @@ use crate::engine::Wait;
 use crate::limiter::{AcquireError, Code, Limiter, Refused};
 use crate::middleware::ScopeKey;
 use crate::quota::{Cost, Dimension};
+use paceline_limiter::seam;
 
 /// The status and the members of the problem document for a refused request.
 struct Problem<'a> {
@@ -52,7 +53,7 @@ pub(super) fn response(
 ) -> Response<Bytes> {
     let problem = Problem::of(error);
     let looked_up;
-    let levels = match error.refused().and_then(Refused::levels) {
+    let levels = match error.refused().and_then(seam::levels) {
         Some(levels) => levels,
         None => {
             looked_up = levels(limiter, keys);
@@ -101,6 +102,7 @@ impl<'a> Problem<'a> {
             AcquireError::Refused(refused) | AcquireError::DeadlineExceeded { refused, .. } => {
                 Self::refused(refused)
             }
+            _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "refused"),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::quota::Key;
 use axum::extract::MatchedPath;
 use compact_str::CompactString;
 use http::HeaderName;
+use paceline_limiter::seam;
 use sha2::{Digest, Sha256};
 
 use super::head::Head;
@@ -135,7 +136,7 @@ impl Scope {
     pub fn key_of(&self, value: &str) -> Key {
         let mut key = self.empty();
         self.push(&mut key, value.as_bytes());
-        Key::from_text(key)
+        seam::key_of(key)
     }
 
     /// Returns the key of a request.
@@ -164,7 +165,7 @@ impl Scope {
                 self.push(&mut key, value(head).unwrap_or_default().as_bytes());
             }
         }
-        let key = Key::from_text(key);
+        let key = seam::key_of(key);
         if self.hashed { ScopeKey::named(key) } else { ScopeKey::plain(key) }
     }
 

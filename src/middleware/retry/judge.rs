@@ -1,7 +1,7 @@
 use std::time::Duration;
 
+use crate::Timestamp;
 use crate::middleware::{Observe, ResponseGuard};
-use crate::timestamp::Timestamp;
 
 /// The decision whether to retry a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 
 use super::judge::{Judged, Verdict};
-use crate::limiter::LONGEST_OF_RATE;
+use crate::Timestamp;
 use crate::limiter::Sleep;
 use crate::middleware::forwarding_body::ForwardingBody;
 use crate::middleware::read_ahead::{End, ReadAhead};
@@ -17,7 +17,7 @@ use crate::middleware::reading::is_plain;
 use crate::middleware::refused_response::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile, Refusal, RefusalKind};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam::LONGEST_OF_RATE;
 
 /// A future that reads an HTTP response ahead until the retry verdict is known. It needs a tokio runtime with
 /// timers, since it waits for the body for a limited time.

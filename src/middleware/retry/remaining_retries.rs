@@ -7,10 +7,11 @@ use super::backoff::backoff;
 use super::future::Stage;
 use super::judge::{Judge, Judged, Verdict};
 use super::replay::Replay;
+use crate::Timestamp;
 use crate::middleware::error::Failure;
 use crate::middleware::future::GuardedResponse;
 use crate::middleware::{Classify, Journey, RateLimitService};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// The remaining retries of a request.
 pub(super) struct RemainingRetries<S, Request, C, O>
@@ -171,9 +172,9 @@ where
     fn wait(&self, wait: Duration) -> Option<Stage<S, Request, C, O>> {
         let limiter = self.service.limiter();
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        let at = limiter.now().add_nanos(nanos);
+        let at = seam::add_nanos(limiter.now(), nanos);
         let is_in_time = self.deadline.is_none_or(|deadline| at <= deadline);
-        is_in_time.then(|| Stage::Pausing { sleep: limiter.sleep_unless_closed(at) })
+        is_in_time.then(|| Stage::Pausing { sleep: seam::sleep_unless_closed(limiter, at) })
     }
 
     /// Sends the next attempt after a pause, or returns the last result if the limiter was closed

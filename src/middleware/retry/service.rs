@@ -8,6 +8,7 @@ use super::judge::Judge;
 use super::remaining_retries::RemainingRetries;
 use super::replay::Replay;
 use crate::middleware::{BoxError, Classify, RateLimitError, RateLimitService};
+use paceline_limiter::seam;
 
 /// A rate-limited service that retries transient failures; created by
 /// [`RateLimitLayer::retry`](crate::middleware::RateLimitLayer::retry).
@@ -44,7 +45,7 @@ where
             return RetryFuture::new(self.limited.call(request), None);
         };
         let (mut classified, ask_deadline) = self.limited.classify(&request);
-        classified.number = self.limited.limiter().feedback().request_number();
+        classified.number = seam::request_number(self.limited.limiter().feedback());
         let deadline = self.limited.deadline(&classified, ask_deadline);
         let (service, journey) = (self.limited.clone(), classified.journey.clone());
         let (number, retries) = (classified.number, self.retries);

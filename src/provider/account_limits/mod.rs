@@ -16,7 +16,7 @@ use std::time::Duration;
 pub use page::{InvalidPage, Page};
 
 use super::{ANTHROPIC, OPENAI, Profile};
-pub use crate::plan::ModelLimits;
+pub use crate::limiter::ModelLimits;
 
 /// An account whose limits its provider states.
 ///

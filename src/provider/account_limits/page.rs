@@ -3,7 +3,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::plan::ModelLimits;
+use crate::limiter::ModelLimits;
 use crate::quota::{Dimension, Limit, Quota, Window};
 
 /// A page of an account's limits.
@@ -51,9 +51,8 @@ impl Page {
 fn model_limits(groups: impl Iterator<Item = (Vec<String>, Vec<Limit>)>) -> Vec<ModelLimits> {
     let is_known =
         |(models, limits): &(Vec<String>, Vec<Limit>)| !models.is_empty() && !limits.is_empty();
-    let of_group = |(models, limits): (Vec<String>, Vec<Limit>)| ModelLimits {
-        models,
-        quota: limits.into_iter().fold(Quota::new(), Quota::limit),
+    let of_group = |(models, limits): (Vec<String>, Vec<Limit>)| {
+        ModelLimits::new(models, limits.into_iter().fold(Quota::new(), Quota::limit))
     };
     groups.filter(is_known).map(of_group).collect()
 }

@@ -5,7 +5,7 @@ use super::limit_header::LimitHeader;
 use super::limit_window::Level;
 use super::reset_format::{Context, ResetFormat};
 use super::texts::Texts;
-use crate::stated::{LimitReading, LimitReadings};
+use crate::limiter::{LimitReading, LimitReadings};
 
 /// The response headers in which a provider states its limits.
 ///
@@ -119,14 +119,11 @@ impl LimitHeaders {
         let window = limit.window.stated(texts);
         let context = Context { level, window, headers };
         let reset = texts.reset.get().and_then(|text| self.reset.read(text, &context));
-        Some(LimitReading {
-            dimension: limit.dimension(),
-            window: window.unwrap_or_else(|| limit.window.computed(level, reset)),
-            limit: level.limit,
-            remaining: level.remaining,
-            reset,
-            granularity: limit.granularity,
-        })
+        let window = window.unwrap_or_else(|| limit.window.computed(level, reset));
+        let mut reading = LimitReading::new(limit.dimension(), window);
+        (reading.limit, reading.remaining) = (level.limit, level.remaining);
+        (reading.reset, reading.granularity) = (reset, limit.granularity);
+        Some(reading)
     }
 
     fn level(&self, texts: &Texts<'_>) -> Level {

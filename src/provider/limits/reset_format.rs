@@ -3,9 +3,9 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use super::limit_window::Level;
+use crate::Timestamp;
 use crate::provider::{date, duration};
 use crate::quota::Window;
-use crate::timestamp::Timestamp;
 
 /// The format in which headers state when a limit is full again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 use std::any::Any;
 
 use super::Profile;
+use crate::limiter::LimitRules;
 use crate::limiter::Limiter;
-use crate::plan::LimitRules;
 use crate::provider::model_name::{names, spellings};
 use crate::quota::{Algorithm, Dimension, Key, Quota, SettleAt, UnknownZone};
+use paceline_limiter::seam;
 
 impl LimitRules for Profile {
     fn name(&self) -> &'static str {
@@ -51,7 +52,8 @@ impl Profile {
         if !self.unifies_models() {
             return model;
         }
-        let spelling = limiter.quotas().spelling_of(&model, || names(&model), || spellings(&model));
+        let spelling =
+            seam::spelling_of(limiter.quotas(), &model, || names(&model), || spellings(&model));
         spelling.unwrap_or(model)
     }
 }

@@ -199,7 +199,7 @@ impl Profile {
     fn add_units(&self, cost: &mut Cost, amount: impl Fn(Unit) -> Option<u64>) {
         for unit in self.rules.units {
             if let Some(amount) = amount(*unit) {
-                cost.set_optional(unit.as_str(), amount);
+                paceline_limiter::seam::set_optional(cost, unit.as_str(), amount);
             }
         }
     }

@@ -3,15 +3,15 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use super::Profile;
+use crate::Timestamp;
+use crate::limiter::LimitReadings;
+use crate::limiter::UtilizationReading;
 use crate::provider::error::ApiError;
 use crate::provider::scanner::TokenCounts;
 use crate::provider::{Class, FailureCharge, Refusal, class, refusal};
 #[cfg(feature = "tower")]
 use crate::quota::Dimension;
 use crate::quota::{Cost, Usage};
-use crate::stated::LimitReadings;
-use crate::stated::UtilizationReading;
-use crate::timestamp::Timestamp;
 
 /// The longest [`retry_delay`](Profile::retry_delay): one day. A longer one is cut to it.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(86_400);

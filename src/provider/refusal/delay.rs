@@ -5,10 +5,10 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use super::words::Words;
+use crate::Timestamp;
+use crate::limiter::Refusal;
 use crate::provider::utilization::UtilizationHeaders;
 use crate::provider::{date, duration};
-use crate::refusal::Refusal;
-use crate::timestamp::Timestamp;
 
 /// A delay as it is stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use self::delay::Stated;
 use self::words::Words;
 use super::error::{ApiError, ErrorRules};
 use super::json_member;
+use crate::Timestamp;
+use crate::limiter::{Refusal, RefusalKind, RefusalScope};
 use crate::quota::{Calendar, Dimension, Period};
-use crate::refusal::{Refusal, RefusalKind, RefusalScope};
-use crate::timestamp::Timestamp;
 
 /// Returns the refusal in a response; `None` if it is a success, or fails for another reason.
 pub(super) fn of_response(
@@ -188,7 +188,7 @@ impl Evidence {
             RefusalKind::Request => stated.clear(),
             // The first takes precedence.
             RefusalKind::Rate | RefusalKind::Capacity => stated.truncate(1),
-            RefusalKind::Window | RefusalKind::Account => {
+            _ => {
                 let reset = used_up.flatten().or_else(|| delay::of_unmeasured_windows(headers));
                 let reset = reset.map(|reset| Stated::At(now + reset));
                 let of_day = || self.end_of_day(rules, now).filter(|_| kind == RefusalKind::Window);

@@ -48,7 +48,7 @@ use super::media::MediaTokens;
 use super::mode::NamedModes;
 use super::prompt_weights::PromptWeights;
 use super::{Estimate, Operation};
-use crate::quota::Key;
+use paceline_limiter::seam;
 
 /// A function that returns the vocabulary of a model, if it ships with the crate.
 pub(super) type Vocabularies = fn(&str) -> Option<&'static dyn Vocabulary>;
@@ -169,7 +169,7 @@ impl Request {
         stated: Option<CompactString>,
     ) -> Estimate {
         let path = &endpoint::normalized(path);
-        let model = endpoint::model_of(path).or(stated).map(Key::from_text);
+        let model = endpoint::model_of(path).or(stated).map(seam::key_of);
         let operation = Operation::of(Endpoint::of(path).unwrap_or_default(), path);
         Estimate { model, operation, ..Estimate::from_size(size) }
     }
@@ -287,7 +287,7 @@ impl Request {
         let pricing = self.pricing();
         let Reserved { cost, terms, guess } = reserved;
         let Self { model, operation, .. } = self;
-        let model = model.map(Key::from_text);
+        let model = model.map(seam::key_of);
         let exact = true;
         Estimate {
             model,

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
+use crate::Timestamp;
 use crate::engine::Saved;
 use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota, QuotaOrigin};
 use crate::quota::{Dimension, Quota, Window};
 use crate::store::State;
-use crate::timestamp::Timestamp;
 
 /// The imported state, and the number of entries that were skipped or adjusted.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use super::imported::{ImportedState, ModelLimits, ModelUsage};
+use crate::Timestamp;
 use crate::store::StoreError;
 use crate::store::sqlite::immutable_uri;
-use crate::timestamp::Timestamp;
 
 /// Returns whether a database has the tables of go-ratelimit.
 pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {

@@ -5,9 +5,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::imported::{ImportedState, ModelLimits, ModelUsage};
+use crate::Timestamp;
 use crate::store::StoreError;
 use crate::store::yaml::is_too_deep;
-use crate::timestamp::Timestamp;
 
 /// Returns whether a text is a go-ratelimit file, based on its sections.
 pub(in crate::store) fn is_file(text: &str) -> bool {

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
+use crate::Timestamp;
 use crate::limiter::{BucketChanges, BucketSnapshot, KeyChanges, KeySnapshot, Utilization};
 use crate::quota::Dimension;
 use crate::store::State;
-use crate::timestamp::Timestamp;
 
 /// Converts amounts held by requests in flight to usage at the time of the last usage in the state, or
 /// at `written` if there is none, since the actual usage of these requests will not be known.
@@ -69,8 +69,9 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
         let imported = imported(bucket, same);
         if !imported.is_empty() {
             let (dimension, window) = (bucket.dimension.clone(), bucket.window);
-            let missing = BucketChanges::new(dimension, window, imported, 0);
-            changes.buckets.push(BucketChanges { refill: bucket.refill, ..missing });
+            let mut missing = BucketChanges::new(dimension, window, imported, 0);
+            missing.refill = bucket.refill;
+            changes.buckets.push(missing);
         }
     }
     changes

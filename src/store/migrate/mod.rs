@@ -12,7 +12,7 @@ mod file_kind;
 mod missing;
 mod summary;
 
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 pub use error::MigrateError;
 pub use file_kind::FileKind;
 pub use summary::{MigrateSummary, SkippedEntries};

@@ -6,9 +6,10 @@ use rusqlite::{Row, params};
 use super::database_error::DatabaseError;
 use super::net_usage::net_usage;
 use super::owner_transaction::{OwnerTransaction, time};
+use crate::Timestamp;
 use crate::store::clock_origin::{signed, stored};
 use crate::store::refilling::outstanding;
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// Returns the time for which usage of a window is kept, in nanoseconds. On a calendar, usage may count
 /// for longer than the nominal window: a month of 31 days, a day of 25 hours.
@@ -83,7 +84,7 @@ impl OwnerTransaction<'_> {
             }
         }
         for (bucket, (refill, window, past)) in past {
-            let next = self.next_usage(bucket, self.now.sub_nanos(kept_for(window)))?;
+            let next = self.next_usage(bucket, seam::sub_nanos(self.now, kept_for(window)))?;
             self.replace_past(past, refill, window, next)?;
         }
         Ok(())

@@ -4,10 +4,11 @@ use rusqlite::{Connection, params};
 
 use super::database_error::{DatabaseError, DatabaseProblem};
 use super::owner_transaction::{OwnerTransaction, time};
+use crate::Timestamp;
 use crate::limiter::LearnedLimit;
 use crate::store::clock_origin::{ClockOrigin, stored};
 use crate::store::dimension;
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// Limits that a provider's answers have shown. Other processes read them when they open the database.
 impl OwnerTransaction<'_> {
@@ -33,7 +34,7 @@ impl OwnerTransaction<'_> {
     /// Deletes limits that were measured too long ago.
     pub(super) fn prune_learned(&self) -> Result<(), DatabaseError> {
         for (key, limit) in learned(self.tx, &self.clocks, self.origin, self.now)? {
-            if !limit.is_current(self.now) {
+            if !seam::is_limit_current(&limit, self.now) {
                 let sql = "DELETE FROM learned WHERE key = ?1 AND dimension = ?2";
                 let row = params![key, dimension::write(&limit.dimension)];
                 self.tx.prepare_cached(sql)?.execute(row)?;
@@ -63,8 +64,9 @@ pub(super) fn learned(
         };
         let clock = clocks.get(&row.get(5)?).unwrap_or(origin);
         let measured_at = origin.read(time(row, 4)?, clock, now);
-        let limit = LearnedLimit::new(dimension, row.get(2)?, measured_at, row.get(6)?);
-        learned.push((row.get(0)?, LearnedLimit { configured: row.get(3)?, ..limit }));
+        let mut limit = LearnedLimit::new(dimension, row.get(2)?, measured_at, row.get(6)?);
+        limit.configured = row.get(3)?;
+        learned.push((row.get(0)?, limit));
     }
     Ok(learned)
 }

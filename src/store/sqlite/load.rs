@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::quota::Key;
+use paceline_limiter::seam;
 use rusqlite::Connection;
 
 use super::bucket_id::BucketId;
@@ -11,10 +12,10 @@ use super::net_usage::net_usage;
 use super::owner_transaction::{clocks, kind, time};
 use super::quota_text;
 use super::utilization::utilization;
+use crate::Timestamp;
 use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota, RefusalKind};
 use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
-use crate::timestamp::Timestamp;
 
 /// Reads the state of a database at time `now`, without held amounts.
 pub(super) fn state(
@@ -27,8 +28,9 @@ pub(super) fn state(
     for (name, (refill, taken)) in taken(db, &clocks, origin, now)? {
         let net_usage = net_usage(taken, name.window.as_nanos());
         if !net_usage.taken.is_empty() {
-            let bucket = BucketSnapshot::new(name.dimension, name.window, net_usage);
-            entry(&mut keys, name.key).buckets.push(BucketSnapshot { refill, ..bucket });
+            let mut bucket = BucketSnapshot::new(name.dimension, name.window, net_usage);
+            bucket.refill = refill;
+            entry(&mut keys, name.key).buckets.push(bucket);
         }
     }
     for (key, until, kind) in cooling(db, &clocks, origin, now)? {
@@ -36,12 +38,12 @@ pub(super) fn state(
         (key.cooling_until, key.cooling_kind) = (Some(until), kind);
     }
     for (key, limit) in learned(db, &clocks, origin, now)? {
-        if limit.is_current(now) {
+        if seam::is_limit_current(&limit, now) {
             entry(&mut keys, key.into()).learned.push(limit);
         }
     }
     for (key, window) in utilization(db, &clocks, origin, now)? {
-        if window.is_current(now) {
+        if seam::is_utilization_current(&window, now) {
             entry(&mut keys, key.into()).utilization.push(window);
         }
     }
@@ -71,7 +73,7 @@ fn taken(
         let clock = clocks.get(&row.get(1)?).unwrap_or(origin);
         let at = origin.read(time(row, 0)?, clock, now);
         let refill: u64 = row.get(6)?;
-        if refill > 0 || now.nanos_since(at) <= kept_for(name.window.as_nanos()) {
+        if refill > 0 || seam::nanos_since(now, at) <= kept_for(name.window.as_nanos()) {
             let (of_bucket, taken) = taken.entry(name).or_default();
             *of_bucket = refill;
             taken.push((at, row.get(2)?));

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
+use crate::Timestamp;
 use crate::engine::Saved;
-use crate::timestamp::Timestamp;
 
 /// Subtracts refunds, which are negative entries, from usage. A refund reduces the first usage
 /// since about its time, then the last usage before it. A refund without matching usage is ignored:

@@ -4,10 +4,10 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
+use crate::Timestamp;
 use crate::limiter::RefusalKind;
 use crate::store::clock_origin::{ClockOrigin, signed, stored};
 use crate::store::dimension;
-use crate::timestamp::Timestamp;
 
 /// A transaction of one owner, with the state that its statements share.
 pub(super) struct OwnerTransaction<'a> {

@@ -5,8 +5,9 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::database_error::DatabaseError;
 use super::owner_transaction::{OwnerTransaction, time};
 use super::process;
+use crate::Timestamp;
 use crate::store::clock_origin::{shifted, signed, stored};
-use crate::timestamp::{Timestamp, nanos};
+use paceline_limiter::seam::nanos;
 
 /// The owners of the database: one for each limiter that has it open.
 impl OwnerTransaction<'_> {

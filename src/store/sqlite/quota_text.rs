@@ -5,18 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use super::bucket_id::stored_window;
 use crate::limiter::QuotaOrigin;
-use crate::quota::{Algorithm, Calendar, Counting, Limit, Margin, Period, Quota, Share};
+use crate::quota::{Algorithm, Calendar, Limit, Margin, Period, Quota, Share};
 use crate::store::{dimension, nanos};
+use paceline_limiter::seam::{self, Counting, LimitParts, QuotaParts};
 
 /// Serializes a quota as JSON; `None` if this version can't express it.
 pub(super) fn write(quota: &Quota) -> Option<String> {
-    let Quota { limits, shared, margin, weight, utilization, max_wait } = quota;
+    let QuotaParts { limits, shared, margin, weight, utilization, max_wait } =
+        seam::quota_parts(quota);
     let stored = StoredQuota {
         limits: limits.iter().map(StoredLimit::of).collect(),
-        shared: *shared,
-        margin: *margin,
+        shared,
+        margin,
         weight: weight.and_then(NonZeroU32::new),
-        utilization: *utilization,
+        utilization,
         max_wait_ns: max_wait.map(nanos),
     };
     serde_json::to_string(&stored).ok()
@@ -26,10 +28,9 @@ pub(super) fn write(quota: &Quota) -> Option<String> {
 pub(super) fn read(text: &str) -> Option<Quota> {
     let StoredQuota { limits, shared, margin, weight, utilization, max_wait_ns } =
         serde_json::from_str(text).ok()?;
-    let limits: Option<Vec<Limit>> = limits.into_iter().map(StoredLimit::limit).collect();
-    let Quota { limits, .. } = limits?.into_iter().fold(Quota::new(), Quota::limit);
+    let limits: Vec<Limit> = limits.into_iter().map(StoredLimit::limit).collect::<Option<_>>()?;
     let (weight, max_wait) = (weight.map(NonZeroU32::get), max_wait_ns.map(Duration::from_nanos));
-    Some(Quota { limits, shared, margin, weight, utilization, max_wait })
+    Some(seam::quota_of(QuotaParts { limits, shared, margin, weight, utilization, max_wait }))
 }
 
 pub(super) fn write_origin(origin: QuotaOrigin) -> &'static str {
@@ -84,21 +85,22 @@ struct StoredLimit {
 
 impl StoredLimit {
     fn of(limit: &Limit) -> Self {
-        let Limit { dimension, amount, window, counting, debt, whole } = limit;
+        let LimitParts { dimension, amount, window, counting, debt, whole } =
+            seam::limit_parts(limit);
         let (algorithm, burst, zone) = match counting {
             Counting::Profile => (None, None, None),
-            Counting::Algorithm { algorithm, burst } => (Some(*algorithm), *burst, None),
+            Counting::Algorithm { algorithm, burst } => (Some(algorithm), burst, None),
             Counting::Calendar(on) => (None, None, Some((on.period(), on.zone().to_owned()))),
         };
         Self {
-            dimension: dimension::write(dimension),
-            amount: *amount,
+            dimension: dimension::write(&dimension),
+            amount,
             window_ns: window.as_nanos(),
             algorithm,
             burst,
             zone,
-            debt: *debt,
-            whole: *whole,
+            debt,
+            whole,
         }
     }
 
@@ -115,7 +117,7 @@ impl StoredLimit {
             (None, None) => Counting::Profile,
         };
         let counting = if window.is_endless() { Counting::Profile } else { counting };
-        Some(Limit { dimension, amount, window, counting, debt, whole })
+        Some(seam::limit_of(LimitParts { dimension, amount, window, counting, debt, whole }))
     }
 }
 

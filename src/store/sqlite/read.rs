@@ -6,8 +6,8 @@ use rusqlite::{Connection, Params, params};
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
 use super::owner_transaction::{OwnerTransaction, kind, time};
+use crate::Timestamp;
 use crate::limiter::{BucketChanges, KeyChanges};
-use crate::timestamp::Timestamp;
 
 /// Reads of the changes of other owners.
 impl OwnerTransaction<'_> {

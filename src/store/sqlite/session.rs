@@ -10,10 +10,10 @@ use super::database_error::DatabaseError;
 use super::file_identity::FileIdentity;
 use super::owner_transaction::OwnerTransaction;
 use super::{load, schema};
+use crate::Timestamp;
 use crate::limiter::{KeyChanges, NamedQuota};
 use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
-use crate::timestamp::Timestamp;
 
 /// A limiter's session with the database, from open to close.
 #[derive(Debug)]

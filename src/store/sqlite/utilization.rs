@@ -4,9 +4,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::database_error::DatabaseError;
 use super::owner_transaction::{OwnerTransaction, time};
+use crate::Timestamp;
 use crate::limiter::Utilization;
 use crate::store::clock_origin::{ClockOrigin, stored};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// The used parts of the account's windows. Other processes read them when they open the database.
 impl OwnerTransaction<'_> {
@@ -60,7 +61,7 @@ impl OwnerTransaction<'_> {
     /// Deletes windows that have started again.
     pub(super) fn prune_utilization(&self) -> Result<(), DatabaseError> {
         for (key, window) in utilization(self.tx, &self.clocks, self.origin, self.now)? {
-            if !window.is_current(self.now) {
+            if !seam::is_utilization_current(&window, self.now) {
                 let sql = "DELETE FROM utilization WHERE key = ?1 AND window = ?2";
                 self.tx.prepare_cached(sql)?.execute([&key, &window.window])?;
             }
@@ -91,8 +92,9 @@ pub(super) fn utilization(
             None => None,
         };
         let observed_at = origin.read(observed_at, clock, now);
-        let window = Utilization::new(row.get::<_, String>(1)?, row.get(2)?);
-        windows.push((row.get(0)?, Utilization { resets_at, observed_at, ..window }));
+        let mut window = Utilization::new(row.get::<_, String>(1)?, row.get(2)?);
+        (window.resets_at, window.observed_at) = (resets_at, observed_at);
+        windows.push((row.get(0)?, window));
     }
     Ok(windows)
 }

@@ -5,9 +5,9 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
 use super::owner_transaction::{OwnerTransaction, time};
+use crate::Timestamp;
 use crate::limiter::{KeyChanges, RefusalKind};
 use crate::store::clock_origin::{signed, stored};
-use crate::timestamp::Timestamp;
 
 /// Writes of the owner's changes.
 impl OwnerTransaction<'_> {
@@ -27,6 +27,7 @@ impl OwnerTransaction<'_> {
                 learned,
                 utilization,
                 reset_at,
+                ..
             } = change;
             if let Some(at) = reset_at {
                 self.reset(key, *at)?;

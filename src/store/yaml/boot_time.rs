@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::text::Time;
+use crate::Timestamp;
 use crate::store::clock_origin::{ClockOrigin, stored};
-use crate::timestamp::Timestamp;
 
 /// The machine's boot, by the clock of the writer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

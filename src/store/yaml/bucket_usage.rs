@@ -3,11 +3,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::text;
+use crate::Timestamp;
 use crate::engine::Saved;
 use crate::limiter::{BucketChanges, BucketSnapshot};
 use crate::quota::{Dimension, Window};
 use crate::store::refilling::outstanding;
-use crate::timestamp::Timestamp;
 
 /// The usage of one dimension of a key in one window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,8 +89,9 @@ impl BucketUsage {
 
     pub(super) fn snapshot(&self) -> BucketSnapshot {
         let saved = Saved { taken: self.taken.clone(), held: self.held };
-        let snapshot = BucketSnapshot::new(self.dimension.clone(), self.window, saved);
-        BucketSnapshot { refill: self.refill, ..snapshot }
+        let mut snapshot = BucketSnapshot::new(self.dimension.clone(), self.window, saved);
+        snapshot.refill = self.refill;
+        snapshot
     }
 
     /// Subtracts an amount from usage at about `at`, since a limiter rounds times to 1/64 of a window:

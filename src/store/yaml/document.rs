@@ -8,10 +8,10 @@ use super::key_usage::KeyUsage;
 use super::nesting::{MAX_DEPTH, is_too_deep};
 use super::stored_quota::StoredQuota;
 use super::text::Time;
+use crate::Timestamp;
 use crate::limiter::{KeyChanges, NamedQuota};
 use crate::store::clock_origin::ClockOrigin;
 use crate::store::{State, StoreError};
-use crate::timestamp::Timestamp;
 
 /// The content of a state file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

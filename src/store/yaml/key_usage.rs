@@ -4,10 +4,11 @@ use super::bucket_usage::BucketUsage;
 use super::stored_learned::StoredLearned;
 use super::stored_utilization::StoredUtilization;
 use super::text::{StoredKind, Time};
+use crate::Timestamp;
 use crate::limiter::{KeyChanges, KeySnapshot};
 use crate::quota::{Dimension, Window};
 use crate::store::clock_origin::ClockOrigin;
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// The usage of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,13 +39,7 @@ pub(super) struct CoolDown {
 impl KeyUsage {
     pub(super) fn merge(&mut self, changes: &KeyChanges, now: Timestamp) {
         let KeyChanges {
-            key: _,
-            buckets,
-            cooling_until,
-            cooling_kind,
-            learned,
-            utilization,
-            reset_at,
+            buckets, cooling_until, cooling_kind, learned, utilization, reset_at, ..
         } = changes;
         if reset_at.is_some() {
             self.reset();
@@ -82,8 +77,8 @@ impl KeyUsage {
         self.cooling = self.cooling.filter(|cooling| cooling.until.0 > now);
         self.buckets.iter_mut().for_each(|bucket| bucket.prune(now));
         self.buckets.retain(|bucket| !bucket.is_empty());
-        self.learned.retain(|limit| limit.limit().is_current(now));
-        self.utilization.retain(|window| window.utilization().is_current(now));
+        self.learned.retain(|limit| seam::is_limit_current(&limit.limit(), now));
+        self.utilization.retain(|window| seam::is_utilization_current(&window.utilization(), now));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -109,18 +104,18 @@ impl KeyUsage {
     }
 
     pub(super) fn snapshot(&self, key: &str) -> KeySnapshot {
-        KeySnapshot {
-            key: key.to_owned(),
-            buckets: self.buckets.iter().map(BucketUsage::snapshot).collect(),
-            cooling_until: self.cooling.map(|cooling| cooling.until.0),
-            cooling_kind: self.cooling.and_then(|cooling| Some(cooling.kind?.0)),
-            learned: self.learned.iter().map(StoredLearned::limit).collect(),
-            utilization: self.utilization.iter().map(StoredUtilization::utilization).collect(),
-        }
+        let buckets = self.buckets.iter().map(BucketUsage::snapshot).collect();
+        let mut snapshot = KeySnapshot::new(key, buckets);
+        snapshot.cooling_until = self.cooling.map(|cooling| cooling.until.0);
+        snapshot.cooling_kind = self.cooling.and_then(|cooling| Some(cooling.kind?.0));
+        snapshot.learned = self.learned.iter().map(StoredLearned::limit).collect();
+        snapshot.utilization =
+            self.utilization.iter().map(StoredUtilization::utilization).collect();
+        snapshot
     }
 
     pub(super) fn from_snapshot(snapshot: &KeySnapshot, now: Timestamp) -> Self {
-        let KeySnapshot { key: _, buckets, cooling_until, cooling_kind, learned, utilization } =
+        let KeySnapshot { buckets, cooling_until, cooling_kind, learned, utilization, .. } =
             snapshot;
         let until = cooling_until.map(Time);
         let kind = cooling_kind.map(StoredKind);

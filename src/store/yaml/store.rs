@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use super::document::Document;
 use super::file;
 use super::lock::Lock;
+use crate::Timestamp;
 use crate::limiter::{Boot, KeyChanges, NamedQuota};
 use crate::store::clock_origin::ClockOrigin;
 use crate::store::{State, Store, StoreError};
-use crate::timestamp::Timestamp;
 
 /// State in a YAML file, for one process.
 ///

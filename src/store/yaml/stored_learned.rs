@@ -25,8 +25,9 @@ impl Eq for StoredLearned {}
 impl StoredLearned {
     pub(super) fn limit(&self) -> LearnedLimit {
         let Self { dimension, amount, configured, measured_at, events } = self;
-        let limit = LearnedLimit::new(dimension.clone(), *amount, measured_at.0, *events);
-        LearnedLimit { configured: *configured, ..limit }
+        let mut limit = LearnedLimit::new(dimension.clone(), *amount, measured_at.0, *events);
+        limit.configured = *configured;
+        limit
     }
 }
 

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::text;
 use crate::limiter::{NamedQuota, QuotaOrigin};
-use crate::quota::{Algorithm, Calendar, Counting, Dimension, Limit, Margin, Period, Quota, Share};
+use crate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Share};
 use crate::store::nanos;
+use paceline_limiter::seam::{self, Counting, LimitParts, QuotaParts};
 
 /// The stored form of a quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,16 +64,14 @@ struct LimitFields {
 impl StoredQuota {
     pub(super) fn named(&self, name: &str) -> NamedQuota {
         let Self { origin, shared, margin, weight, utilization, max_wait_ns, limits } = self;
-        let limits = limits.iter().map(|StoredLimit(limit)| limit.clone());
-        let Quota { limits, .. } = limits.fold(Quota::new(), Quota::limit);
-        let quota = Quota {
-            limits,
+        let quota = seam::quota_of(QuotaParts {
+            limits: limits.iter().map(|StoredLimit(limit)| limit.clone()).collect(),
             shared: *shared,
             margin: *margin,
             weight: weight.map(NonZeroU32::get),
             utilization: *utilization,
             max_wait: max_wait_ns.map(Duration::from_nanos),
-        };
+        });
         let origin = match origin {
             StoredOrigin::Configured => QuotaOrigin::Configured,
             StoredOrigin::Set => QuotaOrigin::Set,
@@ -83,14 +82,15 @@ impl StoredQuota {
 }
 
 impl From<&NamedQuota> for StoredQuota {
-    fn from(NamedQuota { name: _, quota, origin }: &NamedQuota) -> Self {
+    fn from(NamedQuota { quota, origin, .. }: &NamedQuota) -> Self {
         let origin = match origin {
             // Read again at the next start.
             QuotaOrigin::Configured | QuotaOrigin::Provider => StoredOrigin::Configured,
             QuotaOrigin::Set => StoredOrigin::Set,
             QuotaOrigin::Learned => StoredOrigin::Learned,
         };
-        let Quota { limits, shared, margin, weight, utilization, max_wait } = quota.clone();
+        let QuotaParts { limits, shared, margin, weight, utilization, max_wait } =
+            seam::quota_parts(quota);
         let weight = weight.and_then(NonZeroU32::new);
         let max_wait_ns = max_wait.map(nanos);
         let limits = limits.into_iter().map(StoredLimit).collect();
@@ -100,7 +100,8 @@ impl From<&NamedQuota> for StoredQuota {
 
 impl From<StoredLimit> for LimitFields {
     fn from(StoredLimit(limit): StoredLimit) -> Self {
-        let Limit { dimension, amount, window, counting, debt, whole } = limit;
+        let LimitParts { dimension, amount, window, counting, debt, whole } =
+            seam::limit_parts(&limit);
         let length = text::format_window(window);
         let (window, zone, algorithm, burst) = match counting {
             Counting::Profile => (length, None, None, None),
@@ -145,7 +146,8 @@ impl TryFrom<LimitFields> for StoredLimit {
         if window.is_endless() && counting != Counting::Profile {
             return Err("algorithm: not allowed with a window of `total`; remove it".into());
         }
-        Ok(Self(Limit { dimension, amount, window, counting, debt, whole }))
+        let parts = LimitParts { dimension, amount, window, counting, debt, whole };
+        Ok(Self(seam::limit_of(parts)))
     }
 }
 

@@ -20,11 +20,10 @@ impl Eq for StoredUtilization {}
 
 impl StoredUtilization {
     pub(super) fn utilization(&self) -> Utilization {
-        Utilization {
-            resets_at: self.resets_at.map(|at| at.0),
-            observed_at: self.observed_at.0,
-            ..Utilization::new(self.window.clone(), self.used)
-        }
+        let mut utilization = Utilization::new(self.window.clone(), self.used);
+        utilization.resets_at = self.resets_at.map(|at| at.0);
+        utilization.observed_at = self.observed_at.0;
+        utilization
     }
 }
 

@@ -6,9 +6,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
+use crate::Timestamp;
 use crate::limiter::RefusalKind;
 use crate::quota::{Dimension, Window};
-use crate::timestamp::Timestamp;
 
 /// A time, as RFC 3339 in UTC with nine digits of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,6 +7,7 @@ use http::{Request, Response};
 use paceline::config::{self, Applied, Config, ReloadStatus, Reloader};
 use paceline::limiter::{Code, QuotaOrigin, UnknownKey};
 use paceline::middleware::{Http, RateLimitLayer, Retries};
+use paceline::price::Prices;
 use paceline::{Cost, Limiter, Quota};
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 
@@ -14,7 +15,7 @@ use super::parse_valid;
 
 /// Creates a limiter from the first text and applies the second.
 fn apply(before: &str, after: &str) -> (Limiter, Applied) {
-    let (before, after) = (parse_valid(before), parse_valid(after));
+    let (before, mut after) = (parse_valid(before), parse_valid(after));
     let limiter = before.builder().build().unwrap();
     let applied = after.apply(&before, &limiter);
     (limiter, applied)
@@ -42,7 +43,7 @@ fn reload_keeps_earlier_usage() {
     for _ in 0..5 {
         limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
     }
-    let more = parse_valid("quotas: {a: {rpm: 6}}");
+    let mut more = parse_valid("quotas: {a: {rpm: 6}}");
     more.apply(&before, &limiter);
     limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
     assert!(limiter.try_acquire("a", &Cost::new()).is_err());
@@ -54,10 +55,10 @@ fn reload_keeps_quotas_set_by_program_unless_file_changes() {
     let limiter = before.builder().build().unwrap();
     limiter.quotas().set("a", &Quota::new().rpm(7)).unwrap();
     limiter.quotas().set("mine", &Quota::new().rpm(8)).unwrap();
-    let other = parse_valid("quotas: {b: {rpm: 3}}");
+    let mut other = parse_valid("quotas: {b: {rpm: 3}}");
     other.apply(&before, &limiter);
     assert_eq!(["a", "b", "mine"].map(|key| amount(&limiter, key)), [Some(7), Some(3), Some(8)]);
-    let again = parse_valid("quotas: {a: {rpm: 4}, b: {rpm: 3}}");
+    let mut again = parse_valid("quotas: {a: {rpm: 4}, b: {rpm: 3}}");
     again.apply(&other, &limiter);
     assert_eq!(amount(&limiter, "a"), Some(4));
     let origin =
@@ -90,13 +91,27 @@ fn reload_applies_order_of_queues() {
 
 #[test]
 fn reload_applies_prices() {
-    let (before, after) =
+    let (before, mut after) =
         (parse_valid("{}"), parse_valid("prices: {models: {m: {input: 1, output: 2}}}"));
     let limiter = before.builder().build().unwrap();
     let applied = after.apply(&before, &limiter);
     assert_eq!((applied.changed, applied.needs_restart), (vec!["prices".to_owned()], vec![]));
-    let price = before.prices.current().of(paceline::provider::OPENAI, "m").unwrap();
-    assert_eq!(price.most(1_000, 1_000), 3_000);
+    let most = || {
+        let price = before.prices.current().of(paceline::provider::OPENAI, "m");
+        price.map(|price| price.most(1_000, 1_000))
+    };
+    assert_eq!(most(), Some(3_000));
+    // A third configuration, and prices that the program sets.
+    let mut third = parse_valid("prices: {models: {m: {input: 1, output: 4}}}");
+    assert_eq!(third.apply(&after, &limiter).changed, ["prices"]);
+    assert_eq!(most(), Some(5_000));
+    third.prices.replace(Prices::none());
+    let mut fourth = parse_valid("share: 1\nprices: {models: {m: {input: 1, output: 4}}}");
+    assert_eq!(fourth.apply(&third, &limiter).changed, [""; 0]);
+    assert_eq!(most(), None);
+    let mut fifth = parse_valid("prices: {models: {m: {input: 2, output: 4}}}");
+    assert_eq!(fifth.apply(&fourth, &limiter).changed, ["prices"]);
+    assert_eq!(most(), Some(6_000));
 }
 
 /// Returns the money that a request of `m` reserves, or the code of its refusal.

@@ -4,16 +4,22 @@
 
 use crate::module_imports::{code, sources};
 
-/// The files below `src/quota` that use another crate.
-const ZONES: &str = "src/quota/zone.rs";
-const KEY: &str = "src/quota/key.rs";
+/// The files below `crates/limiter/src/quota` that use another crate.
+const ZONES: &str = "crates/limiter/src/quota/zone.rs";
+const KEY: &str = "crates/limiter/src/quota/key.rs";
 
 #[test]
 fn engine_and_quota_use_only_core_and_alloc() {
-    let files = sources(&["src"]);
+    let files = sources(&["crates/limiter/src"]);
     let count = |folder: &str| files.iter().filter(|(path, _)| path.starts_with(folder)).count();
-    assert!(count("src/engine/") > 10 && count("src/quota/") > 10, "the sources are listed");
-    let pure = |path: &str| path.starts_with("src/engine/") || path.starts_with("src/quota/");
+    assert!(
+        count("crates/limiter/src/engine/") > 10 && count("crates/limiter/src/quota/") > 10,
+        "the sources are listed"
+    );
+    let pure = |path: &str| {
+        path.starts_with("crates/limiter/src/engine/")
+            || path.starts_with("crates/limiter/src/quota/")
+    };
     let pure_files: Vec<_> = files.iter().filter(|(path, _)| pure(path)).collect();
     let modules: Vec<_> = pure_files.iter().map(|(path, _)| module(path)).collect();
     let violations = pure_files.iter().flat_map(|(path, text)| foreign(path, text, &modules));
@@ -27,19 +33,31 @@ fn use_of_std_or_other_crate_is_detected() {
         let found = foreign(path, text, &["wait"]);
         assert_eq!(found, [format!("{path}:1: {import}")], "{text}");
     };
-    violations("src/engine/a.rs", "use std::time::Instant;", "std");
-    violations("src/engine/a.rs", "use std::collections::HashMap;", "std");
-    violations("src/engine/a.rs", "fn f() -> std :: io :: Result<()> { loop {} }", "std");
-    violations("src/engine/a.rs", "use ::std::fmt;", "std");
-    violations("src/engine/a.rs", "use {core::fmt, tokio::time};", "tokio");
-    violations("src/engine/a.rs", "use jiff;", "jiff");
-    violations("src/engine/a.rs", "extern crate libc;", "libc");
-    violations("src/engine/a.rs", "use core::{fmt, mem}; use parking_lot as p;", "parking_lot");
-    violations("src/engine/a.rs", "fn f() { println!(); }", "println!");
-    violations("src/engine/a.rs", "fn f() { dbg!(1); }", "dbg!");
-    violations("src/engine/a.rs", "use core::fmt; use std::io; fn f() -> fmt::Error {}", "std");
-    violations("src/engine/a.rs", "use serde::Serialize;", "serde");
-    violations("src/quota/a.rs", "use jiff::Span;", "jiff");
+    violations("crates/limiter/src/engine/a.rs", "use std::time::Instant;", "std");
+    violations("crates/limiter/src/engine/a.rs", "use std::collections::HashMap;", "std");
+    violations(
+        "crates/limiter/src/engine/a.rs",
+        "fn f() -> std :: io :: Result<()> { loop {} }",
+        "std",
+    );
+    violations("crates/limiter/src/engine/a.rs", "use ::std::fmt;", "std");
+    violations("crates/limiter/src/engine/a.rs", "use {core::fmt, tokio::time};", "tokio");
+    violations("crates/limiter/src/engine/a.rs", "use jiff;", "jiff");
+    violations("crates/limiter/src/engine/a.rs", "extern crate libc;", "libc");
+    violations(
+        "crates/limiter/src/engine/a.rs",
+        "use core::{fmt, mem}; use parking_lot as p;",
+        "parking_lot",
+    );
+    violations("crates/limiter/src/engine/a.rs", "fn f() { println!(); }", "println!");
+    violations("crates/limiter/src/engine/a.rs", "fn f() { dbg!(1); }", "dbg!");
+    violations(
+        "crates/limiter/src/engine/a.rs",
+        "use core::fmt; use std::io; fn f() -> fmt::Error {}",
+        "std",
+    );
+    violations("crates/limiter/src/engine/a.rs", "use serde::Serialize;", "serde");
+    violations("crates/limiter/src/quota/a.rs", "use jiff::Span;", "jiff");
     violations(ZONES, "use jiff::Span; use std::fs;", "std");
 }
 
@@ -56,7 +74,7 @@ fn use_of_core_alloc_and_own_modules_is_allowed() {
         "use std::sync::OnceLock;",
         "#[cfg(test)] mod tests { use jiff::Span; }",
     ] {
-        assert_eq!(foreign("src/engine/a.rs", text, &["wait"]), [""; 0], "{text}");
+        assert_eq!(foreign("crates/limiter/src/engine/a.rs", text, &["wait"]), [""; 0], "{text}");
     }
 }
 
@@ -77,7 +95,7 @@ fn foreign(path: &str, text: &str, modules: &[&str]) -> Vec<String> {
             || modules.contains(&name)
             || imported.contains(&name)
             || name.starts_with(char::is_uppercase)
-            || (path.starts_with("src/quota/") && DERIVES.contains(&name))
+            || (path.starts_with("crates/limiter/src/quota/") && DERIVES.contains(&name))
             || (path == ZONES && name == "jiff")
             || (path == KEY && name == "compact_str");
         let calls = after.starts_with('!') && !after.starts_with("!=");

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 
 /// The demand per lease duration: a moving average in which the last third of a lease duration
 /// weighs as much as everything before it.

@@ -6,10 +6,11 @@ use smallvec::SmallVec;
 use super::bucket_lease::BucketLease;
 use super::lease_call::{LeaseCall, LeaseLimits};
 use super::lease_debit::LeaseDebit;
+use crate::Timestamp;
 use crate::cluster::shared::script::{Amounts, Id, LeaseRequest};
 use crate::engine::{self, Bucket, Rule};
 use crate::quota::{Cost, Dimension};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// The lease of one key: the amounts held on the server for this process, and their usage.
 ///
@@ -83,7 +84,7 @@ impl KeyLease {
     /// immediately.
     pub(in crate::cluster::shared) fn supports(rules: &[Rule]) -> bool {
         let needs_exact =
-            |rule: &Rule| rule.is_anchored() || *rule.dimension() == Dimension::Concurrency;
+            |rule: &Rule| seam::is_anchored(rule) || *rule.dimension() == Dimension::Concurrency;
         !rules.is_empty() && !rules.iter().any(needs_exact)
     }
 

@@ -7,12 +7,13 @@ use foldhash::fast::RandomState;
 use parking_lot::{Mutex, RwLock};
 
 use super::{KeyLease, LeaseCall, LeaseDebit};
+use crate::Timestamp;
 use crate::cluster::shared::piece::Piece;
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::limiter::{Ending, Reservation, Reserved};
 use crate::quota::{Cost, Key};
-use crate::timestamp::Timestamp;
+use paceline_limiter::seam;
 
 /// The leases of this process, by key.
 #[derive(Debug)]
@@ -35,7 +36,8 @@ impl Leases {
     pub(in crate::cluster::shared) fn supports(reservation: &Reservation) -> bool {
         let mut limited = reservation.scopes.iter().filter(|scope| !scope.rules.is_empty());
         !reservation.scopes.iter().all(|scope| scope.rules.is_empty())
-            && limited.all(|scope| !scope.is_spending_key && KeyLease::supports(&scope.rules))
+            && limited
+                .all(|scope| !seam::is_spending_key(scope) && KeyLease::supports(&scope.rules))
     }
 
     /// Takes a reservation from the leases of all its keys, or of none.
@@ -47,13 +49,15 @@ impl Leases {
         let Reservation { scopes, cost, .. } = reservation;
         let keys = self.keys.read();
         let mut limited = scopes.iter().filter(|scope| !scope.rules.is_empty()).peekable();
-        if limited.peek().is_none() || scopes.iter().any(|scope| scope.is_spending_key) {
+        if limited.peek().is_none() || scopes.iter().any(seam::is_spending_key) {
             return false;
         }
         let short = limited.find(|scope| {
             let lease = keys.get(&scope.key);
             let taken = lease.and_then(|l| l.lock().try_take(&scope.rules, cost, now));
-            taken.inspect(|taken| scope.note.store(taken.pack(), Ordering::Relaxed)).is_none()
+            taken
+                .inspect(|taken| seam::note(scope).store(taken.pack(), Ordering::Relaxed))
+                .is_none()
         });
         if short.is_none() {
             return true;
@@ -163,9 +167,9 @@ impl Leases {
 
 /// Takes the debit that a reservation's note records for a key.
 fn take_debit(scope: &Reserved) -> Option<LeaseDebit> {
-    match scope.note.load(Ordering::Relaxed) {
+    match seam::note(scope).load(Ordering::Relaxed) {
         0 => None,
-        _ => LeaseDebit::unpack(scope.note.swap(0, Ordering::AcqRel)),
+        _ => LeaseDebit::unpack(seam::note(scope).swap(0, Ordering::AcqRel)),
     }
 }
 

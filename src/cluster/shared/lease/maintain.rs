@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::leases::Leased;
 use super::{KeyLease, LeaseCall, LeaseLimits, Leases};
+use crate::Timestamp;
 use crate::cluster::SharingMode;
 use crate::cluster::shared::coordinator::{Coordinator, ReserveRequest, micros};
 use crate::cluster::shared::failure::Failure;
@@ -16,7 +17,6 @@ use crate::cluster::shared::script::{LeaseAnswer, Operation, Outcome, Response, 
 use crate::engine::Rule;
 use crate::limiter::{Clock, Ending, Reserved};
 use crate::quota::{Cost, Key};
-use crate::timestamp::Timestamp;
 
 /// A lease with a call that the store hasn't answered yet.
 struct OpenCall {

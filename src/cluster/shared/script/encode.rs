@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Order, Part, ServerTime};
 use super::response::{KnownReservation, View};
 use super::text::{ScriptText, TEXT};
-use crate::engine::{Parameters, Rule};
-use crate::limiter::Precedence;
-use crate::quota::{Dimension, Grid};
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
+use crate::engine::Rule;
+use crate::quota::Dimension;
+use paceline_limiter::seam::{self, Grid, Parameters, Precedence};
 
 impl Call<'_> {
     /// Returns the command by the script's hash; a `NOSCRIPT` error means that the server does not
@@ -115,7 +115,8 @@ impl Encoder {
         let seen = view.filter(|view| !view.buckets.is_empty());
         let usage = if seen.is_some() { 1 } else { 2 * u64::from(part.asks_for_uses()) };
         let service = part.rules.iter().zip(&part.amounts);
-        let service = service.map(|(rule, &amount)| rule.service_time(amount)).max().unwrap_or(0);
+        let service =
+            service.map(|(rule, &amount)| seam::service_time(rule, amount)).max().unwrap_or(0);
         self.extend([part.rules.len() as u64, created_at, at, usage, service]);
         let lease = part.lease.filter(|_| leases);
         let size_at = self.0.len();
@@ -186,13 +187,13 @@ impl Encoder {
     }
 
     fn rule(&mut self, rule: &Rule, amount: u64, expected: u64) {
-        let parameters = rule.parameters();
+        let parameters = seam::parameters(rule);
         let head = [
             tag(rule),
             kind(parameters),
             u64::from(rule.holds()),
             amount.min(MAX_AMOUNT),
-            rule.needed(amount).min(MAX_AMOUNT),
+            seam::needed(rule, amount).min(MAX_AMOUNT),
         ];
         self.extend(head);
         match parameters {
@@ -231,7 +232,7 @@ impl Encoder {
     /// which they are valid, and pairs of start and length.
     fn grid(&mut self, grid: &Grid, expected: u64) {
         let now = grid.around(Timestamp::from_nanos(expected.saturating_mul(1_000)));
-        let mut runs = grid.runs(now.start.sub_nanos(1));
+        let mut runs = grid.runs(seam::sub_nanos(now.start, 1));
         let known: SmallVec<[_; MAX_RUNS]> = runs.by_ref().take(MAX_RUNS).collect();
         self.push(runs.next().map_or(u64::MAX, |(start, _)| micros(start.as_nanos())));
         self.push(known.len() as u64 * 2);
@@ -252,7 +253,7 @@ fn micros(nanos: u64) -> u64 {
 /// Returns the tag that identifies a bucket in the state: hashes of its dimension, in the upper 26 bits, and of
 /// its window. A state has at most some tens of buckets.
 fn tag(rule: &Rule) -> u64 {
-    let column = rule.dimension().column().to_le_bytes();
+    let column = seam::column(rule.dimension()).to_le_bytes();
     let dimension = rule.dimension().as_str().bytes().chain(column);
     let window = match rule.dimension() {
         Dimension::Concurrency => 0,
@@ -279,7 +280,7 @@ fn keyed_hash(key: u64, text: &[u8]) -> u64 {
 
 /// Returns the time in microseconds for which an amount counts, if the time of its use decides about that.
 pub(in crate::cluster::shared) fn use_span(rule: &Rule) -> Option<u64> {
-    match rule.parameters() {
+    match seam::parameters(rule) {
         Parameters::Sliding { span, .. } => Some(micros(span)),
         Parameters::Fixed { window, margin, .. } => Some(micros(window + margin)),
         _ => None,

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{KeyLease, LeaseLimits};
+use crate::Timestamp;
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
-use crate::timestamp::Timestamp;
 
 mod model;
 mod reference;

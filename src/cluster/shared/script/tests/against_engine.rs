@@ -1,6 +1,6 @@
 //! Runs the same random schedules through the script and the engine, and compares the results.
 
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 use redis::Pipeline;
 
 use super::super::{Id, Outcome, Response, RetryAfter};

@@ -11,11 +11,11 @@ use super::super::{Call, Id, Operation, Order, Outcome, Part};
 use super::fixture::{S, START};
 use super::random::Random;
 use super::server::Server;
+use crate::Timestamp;
 use crate::cluster::shared::piece::Piece;
 use crate::cluster::shared::views::Views;
 use crate::engine::Rule;
 use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Window};
-use crate::timestamp::Timestamp;
 
 #[test]
 fn set_clock_gives_no_limit_twice_and_takes_none_away() {

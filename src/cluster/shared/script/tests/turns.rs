@@ -4,8 +4,8 @@ use super::super::{Operation, Order, Outcome};
 use super::fixture::S;
 use super::queue::{BATCH, INTERACTIVE, Queue, TICK, flow};
 use crate::engine::Rule;
-use crate::limiter::Precedence;
 use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt};
+use paceline_limiter::seam::Precedence;
 
 #[test]
 fn higher_priority_goes_first() {

@@ -1,6 +1,6 @@
 //! Keys with random rules, each with the engine's buckets for comparison.
 
-use crate::timestamp::Timestamp;
+use crate::Timestamp;
 use std::slice::from_ref;
 use std::time::Duration;
 
