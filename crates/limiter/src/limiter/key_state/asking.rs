@@ -6,17 +6,17 @@ use crate::key::queue::{Answered, Asking, Attempt, Service, Standing, Turn, Wait
 /// Requests that ask a backend.
 impl KeyState {
     /// Returns the requests that ask, if there is a queue.
-    pub(in crate::limiter) fn asking(&self) -> Option<&Asking> {
+    pub(crate) fn asking(&self) -> Option<&Asking> {
         self.queue().map(WaitQueue::asking)
     }
 
     /// Returns whether requests in the queue wait for quota, and not only for answers to others.
-    pub(in crate::limiter) fn is_short(&self) -> bool {
+    pub(crate) fn is_short(&self) -> bool {
         self.asking().is_some_and(Asking::is_short)
     }
 
     /// Moves a request from the queue to those that ask. The backend has to be called next.
-    pub(in crate::limiter) fn ask(&mut self, turn: Turn, attempt: Attempt, waker: &Waker) {
+    pub(crate) fn ask(&mut self, turn: Turn, attempt: Attempt, waker: &Waker) {
         let now = self.now();
         let extra = self.extra_mut();
         extra.wakers.drop_later(extra.queue.set_waker(turn, waker));
@@ -25,7 +25,7 @@ impl KeyState {
 
     /// Notes that the backend was called, so that the next request may ask. `give_back` is called if the request is
     /// absent. Returns whether it still asks.
-    pub(in crate::limiter) fn on_asked(&mut self, turn: Turn, give_back: Waker) -> bool {
+    pub(crate) fn on_asked(&mut self, turn: Turn, give_back: Waker) -> bool {
         let extra = self.extra.as_mut();
         let is_asking = extra.is_some_and(|extra| extra.queue.on_asked(turn, give_back));
         self.wake_next_to_ask();
@@ -33,7 +33,7 @@ impl KeyState {
     }
 
     /// Returns whether a granted request may use its grant. One that may not yet is woken when it may.
-    pub(in crate::limiter) fn standing(&mut self, turn: Turn, waker: &Waker) -> Standing {
+    pub(crate) fn standing(&mut self, turn: Turn, waker: &Waker) -> Standing {
         let Some(extra) = &mut self.extra else { return Standing::Absent };
         let asking = extra.queue.asking_mut();
         let spent = asking.set_waker(turn, waker);
@@ -43,7 +43,7 @@ impl KeyState {
     }
 
     /// Returns a request to the queue that was refused and waits.
-    pub(in crate::limiter) fn on_refused(&mut self, turn: Turn, service: Service) {
+    pub(crate) fn on_refused(&mut self, turn: Turn, service: Service) {
         let now = self.now();
         let answered = self.extra_mut().queue.on_refused(turn, service, now);
         self.finish_asking(answered);

@@ -13,18 +13,18 @@ use crate::timestamp::Timestamp;
 
 /// The result of a comparison with the headers of a response.
 #[derive(Debug)]
-pub(in crate::limiter) struct Observed {
+pub(crate) struct Observed {
     /// The provider's limits that are lower than the key's.
-    pub(in crate::limiter) lower_limits: Vec<LowerLimit>,
+    pub(crate) lower_limits: Vec<LowerLimit>,
     /// `true` once the headers have shown that limits of an unknown algorithm are buckets.
-    pub(in crate::limiter) shows_refill: bool,
+    pub(crate) shows_refill: bool,
 }
 
 /// Evidence of the provider's limits: cool-downs, reductions and response headers.
 impl KeyState {
     /// Takes the recovery steps that are due. Returns whether that ended the reduction.
     #[inline]
-    pub(in crate::limiter) fn recover(&mut self) -> bool {
+    pub(crate) fn recover(&mut self) -> bool {
         let now = self.now();
         match self {
             Self { limits, extra: Some(extra), .. } if extra.adapt.is_due(now) => {
@@ -36,7 +36,7 @@ impl KeyState {
 
     /// Changes the evidence, and with it the limits. Wakes all waiting requests, since some may now miss
     /// their deadlines.
-    pub(in crate::limiter) fn adapt<T>(
+    pub(crate) fn adapt<T>(
         &mut self,
         change: impl FnOnce(&mut Adapt, &mut Limits, Timestamp) -> T,
     ) -> T {
@@ -51,7 +51,7 @@ impl KeyState {
 
     /// Changes the evidence as [`adapt`](Self::adapt) does, and records the end of the cool-down and the
     /// learned limits for other processes.
-    pub(in crate::limiter) fn adapt_and_record<T>(
+    pub(crate) fn adapt_and_record<T>(
         &mut self,
         change: impl FnOnce(&mut Adapt, &mut Limits, Timestamp) -> T,
     ) -> T {
@@ -77,13 +77,13 @@ impl KeyState {
 
     /// Returns whether a provider's answers have confirmed the limits.
     #[inline]
-    pub(in crate::limiter) fn has_confirmed_limits(&self) -> bool {
+    pub(crate) fn has_confirmed_limits(&self) -> bool {
         self.is_confirmed
     }
 
     /// Starts to test the limits by a provider's answers, unless they are confirmed. Requests that can't wait
     /// aren't held back until something is known: their limits count as confirmed until a refusal.
-    pub(in crate::limiter) fn start_learning(&mut self, can_wait: bool) {
+    pub(crate) fn start_learning(&mut self, can_wait: bool) {
         let now = self.now();
         if !can_wait && !self.is_learning() {
             self.is_confirmed = true;
@@ -96,34 +96,34 @@ impl KeyState {
 
     /// Returns whether the limiter has something to do when a reservation ends.
     #[inline]
-    pub(in crate::limiter) fn has_end(&self) -> bool {
+    pub(crate) fn has_end(&self) -> bool {
         self.limits.plan.holds || self.has_tests()
     }
 
     /// Returns whether the answers to requests that are sent now are reported to the key.
     #[inline]
-    pub(in crate::limiter) fn has_tests(&self) -> bool {
+    pub(crate) fn has_tests(&self) -> bool {
         self.evidence().is_some_and(|adapt| adapt.is_learning() || adapt.has_refusals())
     }
 
     /// Returns whether the limits are being tested by a provider's answers.
     #[inline]
-    pub(in crate::limiter) fn is_learning(&self) -> bool {
+    pub(crate) fn is_learning(&self) -> bool {
         self.evidence().is_some_and(Adapt::is_learning)
     }
 
     /// Returns whether a request has to wait alone before it is sent again.
-    pub(in crate::limiter) fn waits_alone(&self, request: u64) -> bool {
+    pub(crate) fn waits_alone(&self, request: u64) -> bool {
         self.evidence().is_none_or(|adapt| adapt.waits_alone(request, self.now()))
     }
 
     /// Returns the learned limits.
-    pub(in crate::limiter) fn learned(&self) -> Vec<LearnedLimit> {
+    pub(crate) fn learned(&self) -> Vec<LearnedLimit> {
         self.evidence().map(|adapt| adapt.learned(self.now())).unwrap_or_default()
     }
 
     /// Notes that a request has no answer, so that its end shows nothing.
-    pub(in crate::limiter) fn on_unanswered(&mut self, sent_at: Timestamp) {
+    pub(crate) fn on_unanswered(&mut self, sent_at: Timestamp) {
         if let Some(extra) = &mut self.extra {
             extra.adapt.on_unanswered(sent_at);
         }
@@ -131,7 +131,7 @@ impl KeyState {
 
     /// Learns from a request that the provider accepted. Returns the dimensions of reported limits that have
     /// ended.
-    pub(in crate::limiter) fn on_accepted(&mut self, sent_at: Timestamp) -> Vec<Dimension> {
+    pub(crate) fn on_accepted(&mut self, sent_at: Timestamp) -> Vec<Dimension> {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return Vec::new() };
         extra.adapt.on_accepted(sent_at, now);
@@ -149,13 +149,13 @@ impl KeyState {
     }
 
     /// Starts with limits that an earlier run or another program has measured, unless newer ones are known.
-    pub(in crate::limiter) fn start_with(&mut self, learned: &[LearnedLimit]) {
+    pub(crate) fn start_with(&mut self, learned: &[LearnedLimit]) {
         self.adapt(|adapt, limits, now| adapt.start_with(limits, learned, now));
     }
 
     /// Starts with limits that another program has measured. Returns whether any was taken: not if a key's
     /// own answers have measured its limits, or if no provider answers its requests.
-    pub(in crate::limiter) fn follow_learned(&mut self, learned: &[LearnedLimit]) -> bool {
+    pub(crate) fn follow_learned(&mut self, learned: &[LearnedLimit]) -> bool {
         if !self.is_learning() && !self.is_confirmed {
             return false;
         }
@@ -172,17 +172,14 @@ impl KeyState {
     }
 
     /// Returns the used parts of the account's windows.
-    pub(in crate::limiter) fn utilization(&self) -> Vec<Utilization> {
+    pub(crate) fn utilization(&self) -> Vec<Utilization> {
         let held_to = self.full_plan().terms.utilization();
         let of = |adapt: &Adapt| adapt.utilization(held_to, self.now());
         self.evidence().map(of).unwrap_or_default()
     }
 
     /// Records the used parts of the account's windows. Returns the end of the cool-down that they start.
-    pub(in crate::limiter) fn see_utilization(
-        &mut self,
-        readings: &[UtilizationReading],
-    ) -> Option<Timestamp> {
+    pub(crate) fn see_utilization(&mut self, readings: &[UtilizationReading]) -> Option<Timestamp> {
         let held_to = self.full_plan().terms.utilization();
         let now = self.now();
         let until = if held_to.is_none() {
@@ -199,12 +196,12 @@ impl KeyState {
     }
 
     /// Returns the evidence, if the key may have some.
-    pub(in crate::limiter) fn evidence(&self) -> Option<&Adapt> {
+    pub(crate) fn evidence(&self) -> Option<&Adapt> {
         self.extra.as_ref().map(|extra| &extra.adapt)
     }
 
     /// Sets the pace of recovery; `None` ends the reduction.
-    pub(in crate::limiter) fn set_pace(&mut self, pace: Option<Pace>) {
+    pub(crate) fn set_pace(&mut self, pace: Option<Pace>) {
         let now = self.now();
         let reduced = self.extra.as_mut().filter(|extra| extra.adapt.is_reduced());
         let Some(extra) = reduced else { return };
@@ -225,7 +222,7 @@ impl KeyState {
 
     /// Compares the remaining amounts of a response's headers with the expected ones. `round` is the
     /// current round of the list of dirty keys.
-    pub(in crate::limiter) fn observe(
+    pub(crate) fn observe(
         &mut self,
         readings: &[LimitReading],
         granted_at: Timestamp,
@@ -248,7 +245,7 @@ impl KeyState {
     }
 
     /// Replaces the usage by that in the headers of a response.
-    pub(in crate::limiter) fn restart_from(&mut self, readings: &[LimitReading]) {
+    pub(crate) fn restart_from(&mut self, readings: &[LimitReading]) {
         for (rule, bucket) in self.limits.iter_mut() {
             let is_stated = |reading: &LimitReading| is_stated_by(rule, reading);
             if readings.iter().any(is_stated) {
@@ -260,7 +257,7 @@ impl KeyState {
     }
 
     /// Charges the usage that the headers of a response state.
-    pub(in crate::limiter) fn charge_past(&mut self, readings: &[LimitReading]) {
+    pub(crate) fn charge_past(&mut self, readings: &[LimitReading]) {
         let now = self.now();
         for reading in readings {
             let (Some(limit), Some(remaining)) = (reading.limit, reading.remaining) else {
@@ -275,12 +272,12 @@ impl KeyState {
     }
 
     /// Returns the time of the next recovery step, if the key is reduced.
-    pub(in crate::limiter) fn recovers_at(&self) -> Option<Timestamp> {
+    pub(crate) fn recovers_at(&self) -> Option<Timestamp> {
         self.evidence()?.recovers_at()
     }
 
     /// Returns the provider's refusal of the account, if it refuses that.
-    pub(in crate::limiter) fn account_refusal(&self) -> Option<&Arc<Refusal>> {
+    pub(crate) fn account_refusal(&self) -> Option<&Arc<Refusal>> {
         self.evidence()?.account_refusal()
     }
 
@@ -295,12 +292,12 @@ impl KeyState {
     }
 
     /// Returns the end of the last cool-down; the Unix epoch if there was none.
-    pub(in crate::limiter) fn cooling_until(&self) -> Timestamp {
+    pub(crate) fn cooling_until(&self) -> Timestamp {
         self.evidence().map_or(Timestamp::UNIX_EPOCH, |adapt| adapt.cooling_until)
     }
 
     /// Returns the capacity of the key, as reported to other programs.
-    pub(in crate::limiter) fn capacity(&self) -> u64 {
+    pub(crate) fn capacity(&self) -> u64 {
         adapt::capacity(&self.limits)
     }
 }

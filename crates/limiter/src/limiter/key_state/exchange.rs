@@ -11,13 +11,13 @@ use crate::timestamp::Timestamp;
 /// Exchange with stores and other processes.
 impl KeyState {
     /// Records all changes after `since` from now on.
-    pub(in crate::limiter) fn track(&mut self, since: Timestamp) {
+    pub(crate) fn track(&mut self, since: Timestamp) {
         let (limits, extra) = (&self.limits, self.extra.get_or_insert_default());
         extra.journal.get_or_insert_with(|| Box::new(Journal::new(limits, since)));
     }
 
     /// Returns the changes since the last collection, if there are any.
-    pub(in crate::limiter) fn collect(&mut self, key: &Key) -> Option<KeyChanges> {
+    pub(crate) fn collect(&mut self, key: &Key) -> Option<KeyChanges> {
         let (now, is_retired) = (self.now(), self.is_retired());
         let Self { limits, extra, .. } = self;
         let ExtraState { adapt, journal, .. } = extra.as_deref_mut()?;
@@ -35,7 +35,7 @@ impl KeyState {
     /// buckets are in this process (`is_local`). `renew` makes the plan after a reset, and `round` is the
     /// current round of the list of dirty keys. Returns the end of the cool-down if it is later than
     /// before.
-    pub(in crate::limiter) fn apply(
+    pub(crate) fn apply(
         &mut self,
         change: &KeyChanges,
         renew: impl FnOnce(&Arc<Plan>) -> Arc<Plan>,
@@ -89,7 +89,7 @@ impl KeyState {
 
     /// Returns the state to keep across a restart, without amounts that other limiters hold: they save
     /// those themselves.
-    pub(in crate::limiter) fn snapshot(&self, key: &Key) -> KeySnapshot {
+    pub(crate) fn snapshot(&self, key: &Key) -> KeySnapshot {
         let journal = self.extra.as_ref().and_then(|extra| extra.journal.as_deref());
         let by_others = |rule| journal.map_or(0, |journal| journal.held_by_others(rule));
         let buckets = self.limits.save(by_others, self.now());
@@ -104,7 +104,7 @@ impl KeyState {
 
     /// Adds the usage of another limiter or of an earlier run. Usage of buckets is added only if the
     /// buckets are in this process (`is_local`).
-    pub(in crate::limiter) fn absorb(&mut self, snapshot: &KeySnapshot, is_local: bool) {
+    pub(crate) fn absorb(&mut self, snapshot: &KeySnapshot, is_local: bool) {
         let now = self.now();
         // The limiter starts to test the learned limits itself.
         let KeySnapshot { key: _, buckets, cooling_until, cooling_kind, learned: _, utilization } =

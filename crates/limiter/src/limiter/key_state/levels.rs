@@ -9,7 +9,7 @@ use crate::key::adapt::{Adapt, Step};
 /// Statistics.
 impl KeyState {
     /// Returns the limits and their current levels. Levels that a backend knows replace the local ones.
-    pub(in crate::limiter) fn limit_levels(
+    pub(crate) fn limit_levels(
         &self,
         key: &str,
         backend: Option<&Arc<dyn Backend>>,
@@ -31,11 +31,7 @@ impl KeyState {
     }
 
     /// Returns the statistics of the key.
-    pub(in crate::limiter) fn stats(
-        &self,
-        key: &str,
-        backend: Option<&Arc<dyn Backend>>,
-    ) -> KeyStats {
+    pub(crate) fn stats(&self, key: &str, backend: Option<&Arc<dyn Backend>>) -> KeyStats {
         let levels = self.limit_levels(key, backend);
         let limits =
             levels.limits().zip(&*self.full_plan().rules).map(|((rule, level), original)| {
@@ -58,7 +54,7 @@ impl KeyState {
     }
 
     /// Returns the local levels of the buckets, each with the amount of its limit.
-    pub(in crate::limiter) fn levels(&self) -> impl Iterator<Item = (u64, Level)> {
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (u64, Level)> {
         let now = self.now();
         self.limits
             .iter()

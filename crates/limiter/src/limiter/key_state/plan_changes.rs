@@ -7,24 +7,24 @@ use crate::plan::Plan;
 /// Changes of the plan, resets and retirement.
 impl KeyState {
     #[inline]
-    pub(in crate::limiter) fn plan(&self) -> &Arc<Plan> {
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
         &self.limits.plan
     }
 
     /// Returns `true` if a quota covers the key, and no provider has read it from a request.
     #[inline]
-    pub(in crate::limiter) fn is_unread(&self) -> bool {
+    pub(crate) fn is_unread(&self) -> bool {
         self.plan().provider.is_none() && !self.plan().is_default()
     }
 
     /// Returns the plan of the key's quota, without a reduction after a refusal.
-    pub(in crate::limiter) fn full_plan(&self) -> &Arc<Plan> {
+    pub(crate) fn full_plan(&self) -> &Arc<Plan> {
         let Self { limits, extra, .. } = self;
         extra.as_ref().map_or(&limits.plan, |extra| extra.adapt.full_plan(limits))
     }
 
     /// Changes to another plan and ends a reduction.
-    pub(in crate::limiter) fn follow(&mut self, plan: Arc<Plan>) {
+    pub(crate) fn follow(&mut self, plan: Arc<Plan>) {
         let now = self.now();
         let has_same_rates = plan.has_rates_of(self.full_plan());
         self.is_confirmed &= has_same_rates;
@@ -54,7 +54,7 @@ impl KeyState {
 
     /// Marks the key as known or unknown. `removed_at` is the last arrival number of the requests that
     /// wait for a quota that was removed.
-    pub(in crate::limiter) fn set_unknown(&mut self, is_unknown: bool, removed_at: Option<u64>) {
+    pub(crate) fn set_unknown(&mut self, is_unknown: bool, removed_at: Option<u64>) {
         if is_unknown || self.extra.is_some() {
             let extra = self.extra_mut();
             extra.is_unknown = is_unknown;
@@ -63,11 +63,7 @@ impl KeyState {
     }
 
     /// Calls a function with the state that the key would have under another plan, without a reduction.
-    pub(in crate::limiter) fn with_plan<T>(
-        &mut self,
-        plan: &Arc<Plan>,
-        read: impl FnOnce(&Self) -> T,
-    ) -> T {
+    pub(crate) fn with_plan<T>(&mut self, plan: &Arc<Plan>, read: impl FnOnce(&Self) -> T) -> T {
         if plan.given.is_some() && plan.given == self.limits.plan.given {
             return read(self);
         }
@@ -85,7 +81,7 @@ impl KeyState {
 
     /// Marks the key as retired, because other keys' buckets count its requests now, and wakes all waiters. Returns its
     /// limits, whose usage these buckets have to count.
-    pub(in crate::limiter) fn retire(&mut self) -> Limits {
+    pub(crate) fn retire(&mut self) -> Limits {
         self.end_reduction();
         self.extra_mut().is_retired = true;
         self.wake_all();
@@ -93,19 +89,19 @@ impl KeyState {
     }
 
     /// Adds the usage of a retired key to that of this one. Stores know it under the name of the retired key.
-    pub(in crate::limiter) fn merge(&mut self, retired: &Limits) {
+    pub(crate) fn merge(&mut self, retired: &Limits) {
         self.limits.merge(retired, self.now());
         self.record(|_, _, _| {});
         self.wake_if_short();
     }
 
     #[inline]
-    pub(in crate::limiter) fn is_retired(&self) -> bool {
+    pub(crate) fn is_retired(&self) -> bool {
         self.extra.as_ref().is_some_and(|extra| extra.is_retired)
     }
 
     /// Returns whether the key is equivalent to a new one, so that it can be dropped.
-    pub(in crate::limiter) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let now = self.now();
         let is_idle = |extra: &ExtraState| {
             let is_open = extra.journal.as_ref().is_some_and(|journal| journal.is_open());
@@ -119,7 +115,7 @@ impl KeyState {
 
     /// Resets the usage and ends what refusals have stopped. Reservations in flight stay held, and return nothing of
     /// their usage when they end. `successor` makes the plan that the key then has.
-    pub(in crate::limiter) fn reset(&mut self, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
+    pub(crate) fn reset(&mut self, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
         self.clear(successor);
         self.is_confirmed = false;
         let now = self.now();

@@ -12,19 +12,19 @@ use crate::timestamp::Timestamp;
 /// Waiting requests and gates.
 impl KeyState {
     /// Returns the number of requests that wait, in the queue or for the answer of a backend.
-    pub(in crate::limiter) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         let waiting = |queue: &WaitQueue| queue.requests() + queue.asking().len();
         self.extra.as_ref().map_or(0, |extra| waiting(&extra.queue))
     }
 
     /// Returns the queue, if there is one.
-    pub(in crate::limiter) fn queue(&self) -> Option<&WaitQueue> {
+    pub(crate) fn queue(&self) -> Option<&WaitQueue> {
         self.extra.as_ref().map(|extra| &extra.queue)
     }
 
     /// Removes a waiter or a request that asks, and a listener with its arrival number. Wakes the next
     /// waiters if the removed one came before them.
-    pub(in crate::limiter) fn leave(&mut self, turn: Turn) {
+    pub(crate) fn leave(&mut self, turn: Turn) {
         let now = self.now();
         self.end_asking(turn, false);
         self.finish(turn, |queue| queue.remove(turn, now));
@@ -32,7 +32,7 @@ impl KeyState {
 
     /// Removes a waiter or a request that asks and is admitted, and charges its flow. Wakes the next waiters
     /// if the removed one came before them, or if it is another flow's turn now.
-    pub(in crate::limiter) fn leave_granted(&mut self, turn: Turn, service: Service) {
+    pub(crate) fn leave_granted(&mut self, turn: Turn, service: Service) {
         let now = self.now();
         if self.asking().is_some_and(|asking| asking.contains(turn)) {
             self.charge_turn(turn, service);
@@ -71,11 +71,7 @@ impl KeyState {
 
     /// Notes that a waiter of this cost was polled, or a request that asks a backend, which knows whether it fits.
     /// Returns the time by which it has to be polled again, unless nobody could wait behind it.
-    pub(in crate::limiter) fn on_polled(
-        &mut self,
-        turn: Turn,
-        cost: Option<&Cost>,
-    ) -> Option<Timestamp> {
+    pub(crate) fn on_polled(&mut self, turn: Turn, cost: Option<&Cost>) -> Option<Timestamp> {
         let now = self.now();
         let not_before = cost.map_or(now, |cost| self.not_before(cost));
         let extra = self.extra.as_mut()?;
@@ -116,7 +112,7 @@ impl KeyState {
     }
 
     /// Notes that a waiter is being polled, and removes those before it that are absent.
-    pub(in crate::limiter) fn note_poll(&mut self, turn: Turn) {
+    pub(crate) fn note_poll(&mut self, turn: Turn) {
         let now = self.now();
         if let Some(extra) = &mut self.extra {
             extra.queue.note_poll(turn, now);
@@ -126,7 +122,7 @@ impl KeyState {
 
     /// Notes that a waiter arrives: wakes one that was alone, and removes those that are absent. With `wakes_quiet`,
     /// waiters that aren't polled for a while are polled too.
-    pub(in crate::limiter) fn on_arrival(&mut self, wakes_quiet: bool) {
+    pub(crate) fn on_arrival(&mut self, wakes_quiet: bool) {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return };
         if extra.queue.on_arrival(now) || wakes_quiet && extra.queue.is_quiet(now) {
@@ -136,7 +132,7 @@ impl KeyState {
     }
 
     /// Notes that a request that doesn't wait was refused because others wait: they may have been forgotten.
-    pub(in crate::limiter) fn on_try(&mut self) {
+    pub(crate) fn on_try(&mut self) {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return };
         if extra.queue.on_try(now) {
@@ -146,12 +142,12 @@ impl KeyState {
     }
 
     /// Inserts a request at the position of its turn, or replaces its waker if it already waits.
-    pub(in crate::limiter) fn enter(&mut self, turn: Turn, service: Service, waker: &Waker) {
+    pub(crate) fn enter(&mut self, turn: Turn, service: Service, waker: &Waker) {
         self.insert(turn, service, None, waker);
     }
 
     /// Inserts a gate at the position of its turn, or replaces its waker and its terms if it already waits.
-    pub(in crate::limiter) fn enter_gate(
+    pub(crate) fn enter_gate(
         &mut self,
         turn: Turn,
         service: Service,
@@ -175,7 +171,7 @@ impl KeyState {
 
     /// Charges the flow of a request that is admitted without waiting here, if others wait. Wakes the next waiter if that is of
     /// another flow.
-    pub(in crate::limiter) fn charge_turn(&mut self, turn: Turn, service: Service) {
+    pub(crate) fn charge_turn(&mut self, turn: Turn, service: Service) {
         let now = self.now();
         if let Some(extra) = &mut self.extra
             && extra.queue.charge(turn, service, now)
@@ -187,7 +183,7 @@ impl KeyState {
     /// Opens the gates whose turn has come: each leaves the queue, and may leave a claim. Absent waiters leave
     /// the queue too. Returns whether the next waiters were woken.
     #[inline]
-    pub(in crate::limiter) fn open_gates(&mut self) -> bool {
+    pub(crate) fn open_gates(&mut self) -> bool {
         self.extra.as_ref().is_some_and(|extra| extra.has_queue_work()) && self.open_next_gates()
     }
 
@@ -236,7 +232,7 @@ impl KeyState {
 
     /// Returns the time at which the gate at the head opens or a claim lapses, if it is known: now, if those before the
     /// gate have just left.
-    pub(in crate::limiter) fn gates_due(&self) -> Option<Timestamp> {
+    pub(crate) fn gates_due(&self) -> Option<Timestamp> {
         if let Some(until) = self.extra.as_ref()?.claims.until() {
             return Some(until);
         }
@@ -249,7 +245,7 @@ impl KeyState {
     }
 
     /// Ends the claim of the gate with this arrival number, whose service was called or dropped.
-    pub(in crate::limiter) fn end_claim(&mut self, arrival: u64, is_called: bool) {
+    pub(crate) fn end_claim(&mut self, arrival: u64, is_called: bool) {
         let now = self.now();
         let Some(extra) = &mut self.extra else { return };
         if extra.claims.end(arrival, is_called, now) {
@@ -259,7 +255,7 @@ impl KeyState {
 
     /// Keeps the cost of a request free that waits in the queue of another key, unless a request that goes
     /// before it does so here. `None` is for the key in whose queue it waits.
-    pub(in crate::limiter) fn hold_claim(&mut self, turn: Turn, cost: Option<&Cost>) {
+    pub(crate) fn hold_claim(&mut self, turn: Turn, cost: Option<&Cost>) {
         let (plan, now) = (Arc::clone(self.plan()), self.now());
         let cost = cost.map(|cost| || plan.clip_guesses(cost).into_owned());
         if self.extra_mut().claims.hold(turn, cost, now) {
@@ -268,7 +264,7 @@ impl KeyState {
     }
 
     /// Ends the claim of a request, if it holds one.
-    pub(in crate::limiter) fn release_claim(&mut self, turn: Turn) {
+    pub(crate) fn release_claim(&mut self, turn: Turn) {
         if self.extra.as_mut().is_some_and(|extra| extra.claims.release(turn)) {
             self.wake_next();
         }
@@ -286,7 +282,7 @@ impl KeyState {
     /// Returns a time after `deadline` before which the turn of a new request cannot come, unless requests before it
     /// give up. Those that are overdue for a poll don't count, since they may be passed. A reduced key recovers, and
     /// may then be faster.
-    pub(in crate::limiter) fn turn_after(
+    pub(crate) fn turn_after(
         &self,
         deadline: Timestamp,
         turn: Turn,
@@ -310,7 +306,7 @@ impl KeyState {
     /// Returns why a request whose cost fits has to wait for others: for those whose turn comes before, or
     /// for a claim. A request that asks a backend and doesn't wait passes those that only wait for the
     /// answers to others.
-    pub(in crate::limiter) fn check_turn(
+    pub(crate) fn check_turn(
         &self,
         turn: Turn,
         is_queued_here: bool,
@@ -331,7 +327,7 @@ impl KeyState {
     }
 
     /// Returns why a request whose cost fits has to wait for the claims of others.
-    pub(in crate::limiter) fn check_claims(&self, turn: Turn, cost: &Cost) -> Option<Denial> {
+    pub(crate) fn check_claims(&self, turn: Turn, cost: &Cost) -> Option<Denial> {
         let Claimed { cost: claimed, claims, until } =
             self.extra.as_ref()?.claims.of_others(turn)?;
         let claimed = if cost.is_money() { claimed.money() } else { claimed };
@@ -351,7 +347,7 @@ impl KeyState {
     }
 
     /// Replaces the wakers of a waiter and of a listener, if they are in the queue.
-    pub(in crate::limiter) fn update_wakers(&mut self, turn: Turn, waker: &Waker) {
+    pub(crate) fn update_wakers(&mut self, turn: Turn, waker: &Waker) {
         if let Some(extra) = &mut self.extra {
             extra.wakers.drop_later(extra.queue.set_waker(turn, waker));
             let arrival = turn.arrival();
@@ -360,17 +356,17 @@ impl KeyState {
     }
 
     /// Adds a listener to changes, for a request in the queue of another key.
-    pub(in crate::limiter) fn listen(&mut self, turn: Turn, waker: &Waker) {
+    pub(crate) fn listen(&mut self, turn: Turn, waker: &Waker) {
         self.extra_mut().queue.listen(turn.arrival(), waker);
     }
 
     /// Returns whether a request with this arrival number waits for a quota that was removed.
-    pub(in crate::limiter) fn is_quota_removed(&self, arrival: u64) -> bool {
+    pub(crate) fn is_quota_removed(&self, arrival: u64) -> bool {
         self.extra.as_ref().is_some_and(|extra| arrival <= extra.removed_at)
     }
 
     /// Counts a change and wakes the waiters that it concerns: the next one, and all listeners.
-    pub(in crate::limiter) fn notify_change(&mut self) {
+    pub(crate) fn notify_change(&mut self) {
         if self.extra.is_none() {
             return;
         }
@@ -389,12 +385,12 @@ impl KeyState {
     }
 
     /// Returns the number of changes so far.
-    pub(in crate::limiter) fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.extra.as_ref().map_or(0, |extra| extra.changes)
     }
 
     /// Wakes all waiters.
-    pub(in crate::limiter) fn wake_all(&mut self) {
+    pub(crate) fn wake_all(&mut self) {
         if let Some(extra) = &mut self.extra {
             extra.wakers.wake(extra.queue.all_wakers());
         }

@@ -13,7 +13,7 @@ impl KeyState {
     /// Reserves if no request waits and a quick check shows that the cost fits. Nearly every request
     /// takes this path. `false` means only that the full check has to decide.
     #[inline]
-    pub(in crate::limiter) fn try_reserve_fast(&mut self, cost: &Cost, now: Timestamp) -> bool {
+    pub(crate) fn try_reserve_fast(&mut self, cost: &Cost, now: Timestamp) -> bool {
         if self.extra.as_ref().is_some_and(|extra| !extra.allows_fast_path(now))
             || !self.limits.try_reserve_fast(cost, now)
         {
@@ -28,7 +28,7 @@ impl KeyState {
     /// Returns `true` if a quick check shows that the cost fits, and nothing but the limits counts. `false` means
     /// only that the full check has to decide.
     #[inline]
-    pub(in crate::limiter) fn fits_fast(&self, cost: &Cost, at: Timestamp) -> bool {
+    pub(crate) fn fits_fast(&self, cost: &Cost, at: Timestamp) -> bool {
         let Limits { plan, buckets } = &self.limits;
         self.extra.is_none() && engine::fits(&plan.rules, buckets, cost, at)
     }
@@ -42,7 +42,7 @@ impl KeyState {
     }
 
     /// Reserves for a new request if the cost fits and no request waits.
-    pub(in crate::limiter) fn reserve(&mut self, cost: &Cost) -> Result<(), Denial> {
+    pub(crate) fn reserve(&mut self, cost: &Cost) -> Result<(), Denial> {
         self.check(cost, true)?;
         self.commit(cost);
         self.end_long_wait();
@@ -51,7 +51,7 @@ impl KeyState {
 
     /// Checks whether a new request is admitted, behind all requests that wait. `is_local` is `true` if the
     /// buckets are in this process.
-    pub(in crate::limiter) fn check(&self, cost: &Cost, is_local: bool) -> Result<(), Denial> {
+    pub(crate) fn check(&self, cost: &Cost, is_local: bool) -> Result<(), Denial> {
         if self.limits.plan.refused_dimension(cost, |_| false).is_some() {
             return Err(Denial::Uncounted);
         }
@@ -62,22 +62,18 @@ impl KeyState {
     }
 
     /// Checks whether the cost fits, regardless of the queue. Its money alone fits even while the key is paused.
-    pub(in crate::limiter) fn check_limits(
-        &self,
-        cost: &Cost,
-        at: Timestamp,
-    ) -> Result<(), Denial> {
+    pub(crate) fn check_limits(&self, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
         self.check_limits_of(&self.limits, cost, at)
     }
 
     /// Returns the limits as if all requests in flight came back without a charge.
-    pub(in crate::limiter) fn limits_without_holds(&self) -> Limits {
+    pub(crate) fn limits_without_holds(&self) -> Limits {
         self.limits.without_holds()
     }
 
     /// Checks whether the cost fits these limits of the key. Without what is held, the wait is a lower bound, unlike
     /// that of [`check_limits`](Self::check_limits).
-    pub(in crate::limiter) fn check_limits_of(
+    pub(crate) fn check_limits_of(
         &self,
         limits: &Limits,
         cost: &Cost,
@@ -107,7 +103,7 @@ impl KeyState {
     }
 
     /// Checks whether the key admits requests at all: it is known and doesn't cool down.
-    pub(in crate::limiter) fn check_open(&self, at: Timestamp) -> Result<(), Denial> {
+    pub(crate) fn check_open(&self, at: Timestamp) -> Result<(), Denial> {
         match &self.extra {
             Some(extra) if extra.is_unknown => Err(Denial::Unknown),
             Some(extra) if extra.adapt.cooling_until > at => {
@@ -127,7 +123,7 @@ impl KeyState {
     }
 
     /// Reserves even if the cost doesn't fit.
-    pub(in crate::limiter) fn commit(&mut self, cost: &Cost) {
+    pub(crate) fn commit(&mut self, cost: &Cost) {
         let now = self.now();
         self.limits.commit(cost, now);
         self.note_sent(cost);
@@ -137,7 +133,7 @@ impl KeyState {
 
     /// Notes a request that is sent. Its cost is reserved here or by a backend.
     #[inline]
-    pub(in crate::limiter) fn note_sent(&mut self, cost: &Cost) {
+    pub(crate) fn note_sent(&mut self, cost: &Cost) {
         let now = self.now();
         if let Some(extra) = self.extra.as_mut().filter(|_| !cost.is_money()) {
             extra.adapt.on_sent(&mut self.limits, cost, now);
@@ -145,14 +141,14 @@ impl KeyState {
     }
 
     /// Charges a cost without a reservation, even if it doesn't fit.
-    pub(in crate::limiter) fn charge(&mut self, cost: &Cost) {
+    pub(crate) fn charge(&mut self, cost: &Cost) {
         self.limits.charge(cost, self.now());
         self.record(|journal, limits, now| journal.charged(limits, cost, now));
         self.wake_if_short();
     }
 
     /// Ends a reservation. `charged` is `None` for a request that was never sent.
-    pub(in crate::limiter) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>) {
+    pub(crate) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>) {
         self.limits.end(granted, charged, self.now());
         self.record(|journal, limits, now| journal.ended(limits, granted, charged, now));
         self.note_end(granted.cost, granted.at, charged.is_some());
@@ -161,7 +157,7 @@ impl KeyState {
     /// Notes the end of a request, whose reservation has ended here or at a backend; `was_sent` is `false` if it never
     /// left.
     #[inline]
-    pub(in crate::limiter) fn note_end(&mut self, cost: &Cost, sent_at: Timestamp, was_sent: bool) {
+    pub(crate) fn note_end(&mut self, cost: &Cost, sent_at: Timestamp, was_sent: bool) {
         let now = self.now();
         if let Some(extra) = self.extra.as_mut().filter(|_| !cost.is_money()) {
             extra.adapt.on_end(cost, sent_at, was_sent, now);
@@ -170,7 +166,7 @@ impl KeyState {
     }
 
     /// Settles one dimension of a reservation before the request ends.
-    pub(in crate::limiter) fn settle_early(
+    pub(crate) fn settle_early(
         &mut self,
         granted: Granted<'_>,
         dimension: &Dimension,
@@ -183,7 +179,7 @@ impl KeyState {
 
     /// Returns the refusal of a request of this cost.
     #[cold]
-    pub(in crate::limiter) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
+    pub(crate) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
         let refused = denial.refused(key, &self.limits.plan, self.full_plan(), cost, self.now());
         match refused.code {
             Code::AccountRefused => return refused.with_refusal(self.account_refusal().cloned()),

@@ -9,12 +9,7 @@ use crate::timestamp::Timestamp;
 /// Requests that wait long, and requests that this key refuses while they wait for others.
 impl KeyState {
     /// Wakes a request that waits for another key once this key doesn't admit its cost any more.
-    pub(in crate::limiter) fn listen_for_shortage(
-        &mut self,
-        turn: Turn,
-        cost: &Cost,
-        waker: &Waker,
-    ) {
+    pub(crate) fn listen_for_shortage(&mut self, turn: Turn, cost: &Cost, waker: &Waker) {
         let cost = self.plan().clip_guesses(cost).into_owned();
         let extra = self.extra_mut();
         let old = extra.waits.get_or_insert_default().listen(turn, &cost, waker);
@@ -41,19 +36,19 @@ impl KeyState {
     }
 
     /// Notes that a long wait for the key is logged. Returns `false` if one was logged before.
-    pub(in crate::limiter) fn note_long_wait(&mut self) -> bool {
+    pub(crate) fn note_long_wait(&mut self) -> bool {
         let waits = self.extra_mut().waits.get_or_insert_default();
         !std::mem::replace(&mut waits.is_logged, true)
     }
 
     /// Returns whether a long wait for the key was logged.
-    pub(in crate::limiter) fn has_logged_wait(&self) -> bool {
+    pub(crate) fn has_logged_wait(&self) -> bool {
         let waits = self.extra.as_ref().and_then(|extra| extra.waits.as_ref());
         waits.is_some_and(|waits| waits.is_logged)
     }
 
     /// Notes that a request was served without a long wait.
-    pub(in crate::limiter) fn end_long_wait(&mut self) {
+    pub(crate) fn end_long_wait(&mut self) {
         self.change_waits(|waits| {
             waits.is_logged = false;
             None
@@ -71,7 +66,7 @@ impl KeyState {
     }
 
     /// Notes the time at which the first request of the queue fits, if it is known.
-    pub(in crate::limiter) fn set_next_at(&mut self, turn: Turn, at: Option<Timestamp>) {
+    pub(crate) fn set_next_at(&mut self, turn: Turn, at: Option<Timestamp>) {
         if let Some(extra) = &mut self.extra
             && extra.queue.first_request() == Some(turn)
         {
