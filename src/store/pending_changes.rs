@@ -38,7 +38,7 @@ impl PendingChanges {
 }
 
 fn merge(kept: &mut KeyChanges, change: KeyChanges) {
-    let KeyChanges { buckets, cooling_until, cooling_kind, learned, utilization, reset_at, .. } =
+    let KeyChanges { key: _, buckets, cooling_until, cooling_kind, learned, utilization, reset_at } =
         change;
     if let Some(at) = reset_at {
         kept.reset_at = Some(at);

@@ -46,9 +46,9 @@ impl OwnerTransaction<'_> {
 
     /// Inserts a key. Amounts held without a known owner count as used.
     fn insert_key(&mut self, snapshot: &KeySnapshot) -> Result<(), DatabaseError> {
-        let KeySnapshot { key, buckets, cooling_until, cooling_kind, learned, utilization, .. } =
+        let KeySnapshot { key, buckets, cooling_until, cooling_kind, learned, utilization } =
             snapshot;
-        for BucketSnapshot { dimension, window, saved, refill, .. } in buckets {
+        for BucketSnapshot { dimension, window, saved, refill } in buckets {
             let (dimension, window) = (dimension.clone(), *window);
             let bucket =
                 self.bucket_id(&BucketId { key: key.as_str().into(), dimension, window })?;

@@ -27,7 +27,6 @@ impl OwnerTransaction<'_> {
                 learned,
                 utilization,
                 reset_at,
-                ..
             } = change;
             if let Some(at) = reset_at {
                 self.reset(key, *at)?;

@@ -39,7 +39,13 @@ pub(super) struct CoolDown {
 impl KeyUsage {
     pub(super) fn merge(&mut self, changes: &KeyChanges, now: Timestamp) {
         let KeyChanges {
-            buckets, cooling_until, cooling_kind, learned, utilization, reset_at, ..
+            key: _,
+            buckets,
+            cooling_until,
+            cooling_kind,
+            learned,
+            utilization,
+            reset_at,
         } = changes;
         if reset_at.is_some() {
             self.reset();
@@ -104,18 +110,18 @@ impl KeyUsage {
     }
 
     pub(super) fn snapshot(&self, key: &str) -> KeySnapshot {
-        let buckets = self.buckets.iter().map(BucketUsage::snapshot).collect();
-        let mut snapshot = KeySnapshot::new(key, buckets);
-        snapshot.cooling_until = self.cooling.map(|cooling| cooling.until.0);
-        snapshot.cooling_kind = self.cooling.and_then(|cooling| Some(cooling.kind?.0));
-        snapshot.learned = self.learned.iter().map(StoredLearned::limit).collect();
-        snapshot.utilization =
-            self.utilization.iter().map(StoredUtilization::utilization).collect();
-        snapshot
+        KeySnapshot {
+            key: key.to_owned(),
+            buckets: self.buckets.iter().map(BucketUsage::snapshot).collect(),
+            cooling_until: self.cooling.map(|cooling| cooling.until.0),
+            cooling_kind: self.cooling.and_then(|cooling| Some(cooling.kind?.0)),
+            learned: self.learned.iter().map(StoredLearned::limit).collect(),
+            utilization: self.utilization.iter().map(StoredUtilization::utilization).collect(),
+        }
     }
 
     pub(super) fn from_snapshot(snapshot: &KeySnapshot, now: Timestamp) -> Self {
-        let KeySnapshot { buckets, cooling_until, cooling_kind, learned, utilization, .. } =
+        let KeySnapshot { key: _, buckets, cooling_until, cooling_kind, learned, utilization } =
             snapshot;
         let until = cooling_until.map(Time);
         let kind = cooling_kind.map(StoredKind);

@@ -9,8 +9,9 @@ use crate::timestamp::Timestamp;
 /// A part that is `None` hasn't changed. A part that is `Some` states the present value in full, and replaces
 /// what is stored: an empty list means that nothing is left, and a time that isn't in the future that the key
 /// doesn't cool down. A store drops a value only if it is older.
+///
+/// Not `#[non_exhaustive]`: a store that doesn't know a new field must not compile, since it would lose the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeyChanges {
     /// The key.
     pub key: Key,
@@ -28,9 +29,8 @@ pub struct KeyChanges {
     pub reset_at: Option<Timestamp>,
 }
 
-/// The changes of one bucket.
+/// The changes of one bucket. Exhaustive as [`KeyChanges`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BucketChanges {
     /// The dimension that the bucket counts.
     pub dimension: Dimension,

@@ -6,8 +6,9 @@ use crate::refusal::RefusalKind;
 use crate::timestamp::Timestamp;
 
 /// The state of one key, to keep across a restart.
+///
+/// Not `#[non_exhaustive]`: a store that doesn't know a new field must not compile, since it would lose the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeySnapshot {
     /// The key.
     pub key: String,
@@ -23,9 +24,8 @@ pub struct KeySnapshot {
     pub utilization: Vec<Utilization>,
 }
 
-/// The state of one bucket: amounts and times, independent of the algorithm.
+/// The state of one bucket: amounts and times, independent of the algorithm. Exhaustive as a [`KeySnapshot`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct BucketSnapshot {
     /// The dimension that the bucket counts.
     pub dimension: Dimension,
