@@ -21,8 +21,9 @@ pub use crate::timestamp::nanos;
 
 use crate::engine::Rule;
 use crate::limiter::{
-    Acquire, AcquireError, Event, Feedback, Gate, Latency, LearnedLimit, Limiter, Measured, Permit,
-    Quotas, RateLimited, Refused, Reservation, Reserved, Sleep, Utilization,
+    Acquire, AcquireError, Event, Feedback, Gate, Latency, LearnedLimit, Limiter, Measured,
+    MissingFeature, Permit, Quotas, RateLimited, Refused, Reservation, Reserved, Sleep,
+    Utilization,
 };
 use crate::quota::{Calendar, Cost, Dimension, Key, Limit, Margin, Period, Quota, Share, Window};
 use crate::timestamp::Timestamp;
@@ -305,6 +306,11 @@ pub fn quota_of(parts: QuotaParts) -> Quota {
     let QuotaParts { limits, shared, margin, weight, utilization, max_wait } = parts;
     let Quota { limits, .. } = limits.into_iter().fold(Quota::new(), Quota::limit);
     Quota { limits, shared, margin, weight, utilization, max_wait }
+}
+
+/// Returns the error of a setting that needs a Cargo feature.
+pub fn missing_feature(what: &str, feature: &'static str) -> MissingFeature {
+    MissingFeature { what: what.to_owned(), feature }
 }
 
 /// Returns the calendar of periods of UTC.

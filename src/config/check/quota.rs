@@ -9,8 +9,6 @@ use super::Check;
 use crate::config::fields::{HumanDuration, LimitFields, QuotaFields, QuotaMode};
 use crate::config::tree::FieldPath;
 use crate::config::value::{ConfiguredQuota, Keys};
-#[cfg(not(feature = "regex"))]
-use crate::limiter::MissingFeature;
 use crate::limiter::UnknownKey;
 use crate::quota::{Limit, Quota};
 use paceline_limiter::seam::{self, QuotaParts};
@@ -183,8 +181,7 @@ pub fn regex(pattern: &str) -> Result<Regex, String> {
 /// Always returns an error, since the feature `regex` is missing.
 #[cfg(not(feature = "regex"))]
 pub fn regex(_: &str) -> Result<Regex, String> {
-    let what = "a regular expression".to_owned();
-    Err(MissingFeature { what, feature: "regex" }.to_string())
+    Err(seam::missing_feature("a regular expression", "regex").to_string())
 }
 
 /// The maximum number of limits of a quota, each of which every request checks.
