@@ -42,7 +42,7 @@ async fn proxy_counts_by_the_prices_of_its_configuration() {
     let request = http().post(proxy.url("/up/v1/chat/completions")).body(chat);
     let sent = tokio::spawn(request.header("content-type", "application/json").send());
     let received = up.request().await;
-    assert_eq!(proxy.limiter.stats("account").limits[0].used, 3_000);
+    assert_eq!(proxy.limiter.stats("account").limits[0].held, 3_000);
     received.answer("200 OK", "", "{}").await;
     assert_eq!(sent.await.unwrap().unwrap().status(), 200);
 }
