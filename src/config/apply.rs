@@ -6,7 +6,6 @@ use super::config::Config;
 use super::tree::FieldPath;
 use super::value::{ConfiguredQuota, Keys, WaitingConfig};
 use crate::limiter::{Limiter, QuotaOrigin};
-use crate::price::Prices;
 use crate::provider::Profile;
 use crate::quota::Quota;
 
@@ -84,7 +83,7 @@ impl Config {
         let in_effect = previous.prices.current();
         self.prices = previous.prices.clone();
         if ![&previous.stated_prices, &in_effect].contains(&&self.stated_prices) {
-            self.prices.replace(Prices::clone(&self.stated_prices));
+            self.prices.replace(Arc::clone(&self.stated_prices));
             applied.changed.push("prices".to_owned());
         }
     }

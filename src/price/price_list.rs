@@ -31,8 +31,8 @@ impl PriceList {
     }
 
     /// Replaces the prices. They apply to requests that are called from now on.
-    pub fn replace(&self, prices: Prices) {
-        *self.0.write() = Arc::new(prices);
+    pub fn replace(&self, prices: impl Into<Arc<Prices>>) {
+        *self.0.write() = prices.into();
     }
 }
 

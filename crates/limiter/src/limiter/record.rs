@@ -32,7 +32,7 @@ impl Limiter {
                 let quota = self.quotas().of(key);
                 budget.is_some() || quota.limits().iter().any(|limit| limit.dimension().is_usd())
             };
-            if !cost.states_usd() && is_limited() {
+            if !cost.states_usd() && !WARN.is_completed() && is_limited() {
                 WARN.call_once(|| {
                     tracing::warn!(target: TARGET, key, "a recorded cost states no money, none is charged");
                 });
