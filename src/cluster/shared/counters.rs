@@ -1,5 +1,6 @@
-use paceline_limiter::seam::LatencyRecorder;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use paceline_limiter::seam::LatencyRecorder;
 
 /// Counters since the start.
 #[derive(Debug, Default)]

@@ -1,8 +1,7 @@
 use std::any::Any;
 
 use super::Profile;
-use crate::limiter::LimitRules;
-use crate::limiter::Limiter;
+use crate::limiter::{LimitRules, Limiter};
 use crate::provider::model_name::{names, spellings};
 use crate::quota::{Algorithm, Dimension, Key, Quota, SettleAt, UnknownZone};
 use paceline_limiter::seam;

@@ -4,8 +4,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::Profile;
 use crate::Timestamp;
-use crate::limiter::LimitReadings;
-use crate::limiter::UtilizationReading;
+use crate::limiter::{LimitReadings, UtilizationReading};
 use crate::provider::error::ApiError;
 use crate::provider::scanner::TokenCounts;
 use crate::provider::{Class, FailureCharge, Refusal, class, refusal};

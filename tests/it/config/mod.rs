@@ -3,6 +3,7 @@
 mod design;
 mod layers;
 mod limiter;
+mod prices;
 mod properties;
 mod refusals;
 mod reload;

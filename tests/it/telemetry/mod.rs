@@ -6,6 +6,7 @@ mod layer;
 mod log;
 mod metrics;
 mod spans;
+mod targets;
 
 #[cfg(feature = "reqwest")]
 mod scrape;
