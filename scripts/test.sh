@@ -97,13 +97,13 @@ data PACELINE_TRACES traces
 # default features.
 check_features() {
   local feature package
-  for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
+  for feature in tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
     step cargo check --quiet --no-default-features --features "$feature"
   done
   for feature in zones regex schema; do
     step cargo check --quiet --package paceline-limiter --no-default-features --features "$feature"
   done
-  for package in paceline-limiter paceline-simulate paceline-serve paceline-cli; do
+  for package in paceline-limiter paceline-provider paceline-simulate paceline-serve paceline-cli; do
     step cargo check --quiet --package "$package"
   done
 }
@@ -126,13 +126,14 @@ else
   runner=(cargo test)
 fi
 step "${runner[@]}" --workspace --all-features --lib --bins --examples --test it --test allocations --test state \
-  --test tokenizer --test fuzz --test simulate --test serve --test command
+  --test provider --test simulate --test serve --test command
 # Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
 beside step bash scripts/instructions.sh
 # Parsing must not depend on features of serde_json, which other crates may enable. Without features of the
 # library, errors name the missing one.
-step "${runner[@]}" --no-default-features --features requests,serde_json/arbitrary_precision,serde_json/preserve_order \
-  --test it -- provider:: missing_feature
+step "${runner[@]}" --package paceline-provider \
+  --features serde_json/arbitrary_precision,serde_json/preserve_order --test provider
+step "${runner[@]}" --package paceline --no-default-features --test it -- missing_feature
 step cargo test --doc --workspace --all-features
 # Models of concurrent threads: see crates/limiter/tests/models. A separate target directory keeps the flag from
 # rebuilding everything else.

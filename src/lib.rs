@@ -87,8 +87,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `requests` (default) | `Profile::read_request`, which reads the model and the cost of a request, including images |
-//! | `tower` (default) | `middleware`: the layer around any service; enables `requests` |
+//! | `tower` (default) | `middleware`: the layer around any service |
 //! | `zones` (default) | limits that reset at midnight in any time zone, as Gemini's do; without it, only in UTC |
 //! | `regex` | quotas for keys that match a regular expression |
 //! | `hyper-util` | recognizes the errors of hyper-util's client after which a request isn't charged |
@@ -105,11 +104,12 @@
 //!
 //! Features are additive: none changes what is charged. Code that needs a missing feature doesn't compile, or
 //! gets an error when a limiter is built or a file is read. Without features the crate contains no HTTP client
-//! and no server, and has 40 dependencies.
+//! and no server, and has 42 dependencies.
 //!
 //! [`quota`], [`engine`] and [`limiter`] are those of the package
 //! [`paceline-limiter`](https://docs.rs/paceline-limiter), which knows no HTTP and no provider, and has 33 dependencies
-//! without features. Their examples name that package; the paths are the same in this one.
+//! without features. [`provider`] is the package [`paceline-provider`](https://docs.rs/paceline-provider), and [`price`] a
+//! module of it. Their examples name these packages; the paths are the same in this one.
 //!
 //! Connections to Redis and NATS with TLS use the rustls crypto provider that the program has installed, or
 //! else ring for these connections only. The features `redis` and `nats` enable rustls' ring provider. A
@@ -124,8 +124,6 @@ mod doc_pages;
 mod error_chain;
 #[cfg(feature = "tower")]
 pub mod middleware;
-pub mod price;
-pub mod provider;
 
 pub mod cluster;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
@@ -152,3 +150,6 @@ pub use middleware::RateLimitLayer;
 pub use paceline_limiter::{
     Cost, Key, Limiter, Permit, Quota, Timestamp, Usage, engine, limiter, quota,
 };
+#[doc(inline)]
+pub use paceline_provider as provider;
+pub use paceline_provider::price;

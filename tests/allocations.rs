@@ -4,12 +4,6 @@
 //! only the allocations of the test's own thread. The first request isn't counted, since it creates the
 //! key.
 
-#[expect(dead_code, reason = "fields that only tests in `it` read")]
-#[path = "it/provider/scanner_fixtures.rs"]
-mod scanner_fixtures;
-#[path = "it/provider/scanner_messages.rs"]
-mod scanner_messages;
-
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::{Pin, pin};
@@ -24,7 +18,7 @@ use http_body::{Body, Frame};
 use http_body_util::Full;
 use paceline::limiter::{Limiter, ManualClock};
 use paceline::middleware::{Classified, RateLimitLayer, ResponseBody};
-use paceline::provider::{COMPATIBLE, OPENAI, Profile, Scanner};
+use paceline::provider::{COMPATIBLE, OPENAI, Profile};
 use paceline::quota::{Algorithm, Cost, Quota};
 use parking_lot::Mutex;
 use tower::util::ServiceFn;
@@ -88,19 +82,6 @@ fn stream_frame_does_not_allocate() {
         // The buffers grow during the first few frames.
         (0..5).for_each(|_| drop(frame(&mut body)));
         assert_eq!(allocations(|| (0..1_000).for_each(|_| drop(frame(&mut body)))), 0, "{event}");
-    }
-}
-
-#[test]
-fn repeated_scan_does_not_allocate() {
-    for fixture in scanner_fixtures::fixtures() {
-        let profile = Profile::named(fixture.profile).unwrap();
-        for piece in [usize::MAX, 7] {
-            let mut scanner = Scanner::new(profile, Some(fixture.content_type));
-            let mut read = || fixture.body.chunks(piece).for_each(|piece| scanner.feed(piece));
-            read();
-            assert_eq!(allocations(|| (0..100).for_each(|_| read())), 0, "{}", fixture.name);
-        }
     }
 }
 

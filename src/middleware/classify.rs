@@ -10,7 +10,8 @@ use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::Timestamp;
 use crate::limiter::Limiter;
 use crate::price::{Price, PriceList, Prices};
-use crate::provider::{CachedPrompt, Estimate, OutputGuess, Pricing, Terms};
+use crate::provider::seam::{self as provider_seam, CachedPrompt, OutputGuess, Pricing};
+use crate::provider::{Estimate, Terms};
 use crate::quota::{Cost, Dimension};
 use paceline_limiter::seam::{self, OwnStanding};
 
@@ -81,9 +82,10 @@ impl Classified {
 
     /// Creates a request with this key from a provider's estimate.
     pub(super) fn estimated(key: impl Into<ScopeKey>, mut estimate: Estimate) -> Self {
-        let (terms, guess) = (estimate.terms, estimate.output_guess());
-        let (mode, cached) = (estimate.mode, estimate.cached);
-        let (most, pricing) = (MostTokens::of(&estimate), estimate.pricing.take());
+        let (terms, guess) = (estimate.terms, provider_seam::output_guess(&estimate));
+        let (mode, cached) = (estimate.mode, provider_seam::cached_prompt(&estimate));
+        let (most, pricing) =
+            (MostTokens::of(&estimate), provider_seam::pricing(&mut estimate).take());
         Self { terms, guess, cached, most, pricing, mode, ..Self::new(key, estimate.cost) }
     }
 
@@ -96,7 +98,7 @@ impl Classified {
     /// one model.
     #[inline]
     pub(super) fn use_name_in_quota(&mut self, limiter: &Limiter) {
-        if self.call.as_ref().is_some_and(|call| call.profile.unifies_models()) {
+        if self.call.as_ref().is_some_and(|call| provider_seam::unifies_models(&call.profile)) {
             self.look_up_name(limiter);
         }
     }
@@ -106,7 +108,8 @@ impl Classified {
         if let Some(call) = &mut self.call
             && let Some(key) = self.keys.first_mut().filter(|key| key.is_model())
         {
-            let model = key.rename(|model| call.profile.key_of_model(limiter, model));
+            let model =
+                key.rename(|model| provider_seam::key_of_model(&call.profile, limiter, model));
             call.model.get_or_insert(model);
         }
     }
@@ -174,7 +177,7 @@ impl Classified {
                     profile.name(),
                     &patterns.collect::<Vec<_>>(),
                     |name| prices.of(profile, name).is_some(),
-                    |is_meant| prices.any_model(profile, is_meant),
+                    |is_meant| provider_seam::any_model(prices, profile, is_meant),
                 )
             }
             false => None,
@@ -342,7 +345,7 @@ impl MostTokens {
     /// Returns the tokens with the bounds of the model where the request sets none; `None` if these aren't known
     /// either.
     fn bounded(self, pricing: &Pricing, price: &Price) -> Option<Self> {
-        let (max_input, max_output) = price.bounds();
+        let (max_input, max_output) = provider_seam::bounds(price);
         let input = if self.input == u64::MAX { max_input? } else { self.input };
         let output = match (self.output, pricing.generates) {
             (_, false) => 0,

@@ -102,5 +102,5 @@ const TOKENS_PER_SECOND: u64 = 250;
 const NOTICED_AFTER: Duration = Duration::from_secs(2);
 
 /// The tokens around texts and calls, which the stream doesn't show. In 52 recorded streams that show all other
-/// output, no usage exceeds the bytes of the texts by more than 4 (a test in `tests/it/provider/corpus.rs`).
+/// output, no usage exceeds the bytes of the texts by more than 4 (a test in `crates/provider/tests/provider/corpus.rs`).
 const TOKENS_AROUND_TEXTS: u64 = 32;

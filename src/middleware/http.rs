@@ -15,7 +15,7 @@ use super::scope_key::ScopeKey;
 use super::server_failure::ServerFailure;
 use super::unsent::is_unsent;
 use crate::Timestamp;
-use crate::provider::{Estimate, Profile, UnreadableRequest};
+use crate::provider::{Estimate, Profile, UnreadableRequest, seam as provider_seam};
 
 /// The [`Classify`] and [`Observe`] of HTTP requests and responses in a provider's format. The key is the
 /// model that the request names.
@@ -88,7 +88,8 @@ impl Http {
     ) -> (Classified, Option<UnreadableRequest>) {
         let (path, headers) = (request.uri().path(), request.headers());
         let read = |body: Option<&[u8]>| {
-            self.profile.read_request_of(path, headers, body.unwrap_or_default(), default_model)
+            let body = body.unwrap_or_default();
+            provider_seam::read_request_of(&self.profile, path, headers, body, default_model)
         };
         let (estimate, unreadable) = request.body().peek(read);
         let has_body = request.body().size() != Some(0);
@@ -105,9 +106,11 @@ impl Http {
         key: Option<&str>,
     ) -> Classified {
         let operation = estimate.operation;
-        estimate.pricing = estimate.pricing.filter(|_| estimate.model.is_some());
+        let is_named = estimate.model.is_some();
+        let pricing = provider_seam::pricing(&mut estimate);
+        *pricing = pricing.take().filter(|_| is_named);
         // Requests with a price are never free, so that the list isn't searched for most requests.
-        let is_free = estimate.pricing.is_none() && is_free();
+        let is_free = pricing.is_none() && is_free();
         let of_mode = estimate.mode.and_then(|_| estimate.key());
         let model = estimate.model.take();
         let of_model =

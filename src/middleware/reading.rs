@@ -9,7 +9,7 @@ use super::refused_response::RefusedResponse;
 use super::response_guard::ResponseGuard;
 use super::server_failure::ServerFailure;
 use crate::Timestamp;
-use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
+use crate::provider::{ApiError, Class, Profile, Scanned, Scanner, seam as provider_seam};
 use crate::quota::Usage;
 
 /// A reader of a response body, for its usage or, if the provider refused the request, for the delay until
@@ -71,7 +71,7 @@ impl Reading {
             () if is_plain(headers) => {
                 let mut scanner = Scanner::of(profile, headers);
                 if guard.measures_output(profile) {
-                    scanner.measure_output();
+                    scanner = scanner.measuring_output();
                 }
                 BodyState::Success(profile, scanner)
             }
@@ -86,7 +86,7 @@ impl Reading {
         if !may_be_refused && status.as_u16() < 400 {
             guard.on_accepted();
         }
-        let settles_early = profile.settled_early().next().is_some();
+        let settles_early = provider_seam::settled_early(&profile).next().is_some();
         Self {
             body,
             guard,
@@ -109,7 +109,9 @@ impl Reading {
                     self.guard.settle_early(*profile, &usage);
                     self.settles_early = false;
                 }
-                if self.may_be_refused && matches!(scanner.first_event(), Some(Ok(()))) {
+                if self.may_be_refused
+                    && matches!(provider_seam::first_event(scanner), Some(Ok(())))
+                {
                     self.on_accepted();
                 }
             }
@@ -123,10 +125,10 @@ impl Reading {
         }
     }
 
-    /// Returns what the first event of a successful stream is: see [`Scanner::first_event`].
+    /// Returns what the first event of a successful stream is: data, or an error.
     pub(super) fn first_event(&self) -> Option<Result<(), &ApiError>> {
         match &self.body {
-            BodyState::Success(_, scanner) => scanner.first_event(),
+            BodyState::Success(_, scanner) => provider_seam::first_event(scanner),
             _ => Some(Ok(())),
         }
     }
@@ -139,7 +141,8 @@ impl Reading {
     /// Records that all that has arrived of the body was read, and more is awaited. Without these calls, a
     /// stream that is cut off may have been unread for its whole duration, and is charged more.
     pub fn awaits_more(&mut self) {
-        if matches!(&self.body, BodyState::Success(_, scanner) if scanner.measures_output()) {
+        if matches!(&self.body, BodyState::Success(_, scanner) if provider_seam::measures_output(scanner))
+        {
             self.caught_up_at = Some(self.guard.now());
         }
     }
@@ -168,7 +171,7 @@ impl Reading {
     fn finish(&mut self) -> Option<Box<ApiError>> {
         let body = match &mut self.body {
             BodyState::Success(profile, scanner) => {
-                let (profile, scanned) = (*profile, scanner.end());
+                let (profile, scanned) = (*profile, provider_seam::end(scanner));
                 self.body = BodyState::Unread;
                 return self.on_success(profile, scanned);
             }

@@ -16,7 +16,7 @@ use super::server_failure::ServerFailure;
 use crate::Timestamp;
 use crate::limiter::{Limiter, Permit, RateLimited};
 use crate::price::Price;
-use crate::provider::{FailureCharge, Profile, Refusal, Scanned, Terms};
+use crate::provider::{FailureCharge, Profile, Refusal, Scanned, Terms, seam as provider_seam};
 use crate::quota::{Cost, Dimension, SettleAt, Usage};
 use paceline_limiter::seam::{self, Hold, USD};
 
@@ -264,7 +264,7 @@ impl ResponseGuard {
     pub(super) fn settle_early(&mut self, profile: Profile, usage: &Usage) {
         if let (Some(permit), None) = (&mut self.permit, &self.charged) {
             let charge = profile.charge(permit.cost(), usage);
-            for dimension in profile.settled_early() {
+            for dimension in provider_seam::settled_early(&profile) {
                 permit.settle_early(&dimension, charge.amount(&dimension));
             }
         }
@@ -323,7 +323,7 @@ impl ResponseGuard {
                 cost.set(&Dimension::usd(), 0);
             }
             if charge == FailureCharge::Request {
-                profile.remove_tokens(&mut cost);
+                provider_seam::remove_tokens(&profile, &mut cost);
             }
             cost
         });

@@ -24,10 +24,10 @@ fn linked(package: &str, features: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn library_without_features_links_at_most_40_crates() {
+fn library_without_features_links_at_most_42_crates() {
     let linked = linked("paceline", &["--no-default-features"]);
     let count = linked.len();
-    assert!(count <= 40, "{count}: put new crates behind a feature, or justify them: {linked:#?}");
+    assert!(count <= 42, "{count}: put new crates behind a feature, or justify them: {linked:#?}");
 }
 
 #[test]

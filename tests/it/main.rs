@@ -12,7 +12,6 @@ mod middleware;
 mod module_imports;
 #[cfg(feature = "tower")]
 mod parity;
-mod provider;
 
 mod replay;
 mod shared_protocol;

@@ -5,6 +5,7 @@
 #![expect(missing_docs, reason = "most test helpers are self-explanatory")]
 
 pub mod corpus;
+pub mod event_stream;
 pub mod full;
 pub mod fuzz;
 pub mod http;

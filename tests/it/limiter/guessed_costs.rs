@@ -75,7 +75,6 @@ fn guessed_input_above_limit_reserves_what_fits() {
 }
 
 /// The provider reads the marked part from its cache, and doesn't charge it.
-#[cfg(feature = "requests")]
 #[test]
 fn prompt_with_marked_cache_above_limit_is_not_refused() {
     let text = "word ".repeat(8_000);

@@ -14,20 +14,17 @@ mod deadlines;
 mod default_limits;
 mod expected_output;
 mod gate;
-#[cfg(feature = "requests")]
 mod guessed_costs;
 mod keys;
 mod long_waits;
 mod margins;
 mod missing_feature;
-#[cfg(feature = "requests")]
 mod missing_limits;
 mod never_reset;
 mod observed_headers;
 mod oversize;
 mod permit;
 mod properties;
-#[cfg(feature = "requests")]
 mod provider_rules;
 mod queue;
 mod quota_waits;

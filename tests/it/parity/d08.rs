@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Each package, its use in the sources, and the module that must use it.
 const PACKAGES: [(&str, &str, &str); 7] = [
-    ("http", "http::", "src/provider"),
+    ("http", "http::", "src/middleware"),
     ("tokio", "tokio::", "src/cluster"),
     ("tower-layer", "tower_layer::Layer", "src/middleware"),
     ("tower-service", "tower_service::Service", "src/middleware"),

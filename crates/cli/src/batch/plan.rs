@@ -13,7 +13,7 @@ use super::input::{InputLine, ParsedLine, Reader};
 use super::target::Base;
 use crate::terminal::{HumanDuration, counted, plain_table, printable, whole};
 use paceline::limiter::{Code, Limiter};
-use paceline::provider::Profile;
+use paceline::provider::{Profile, seam};
 use paceline::quota::{Cost, Dimension, Quota};
 
 /// The result of `--dry-run`: counts, estimated tokens and duration.
@@ -53,7 +53,7 @@ impl Plan {
             }
             let estimate = profile.read_request(&base.join(&line.url_path), &line.body);
             let model = estimate.key().unwrap_or_default();
-            let (model, cost) = (profile.key_of_model(limiter, model), estimate.cost);
+            let (model, cost) = (seam::key_of_model(&profile, limiter, model), estimate.cost);
             let code = limiter.decide(&model, &cost).code;
             if matches!(code, Code::ExceedsCapacity | Code::TotalExceeded) {
                 plan.never_fit += 1;

@@ -4,7 +4,7 @@ use axum::extract::Query;
 use axum::http::{StatusCode, Uri};
 
 use super::rate_error::RateError;
-use paceline::provider::duration;
+use paceline::provider::seam::go_duration;
 
 /// The query parameters of a request to `/rate`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn within(number: Option<i32>, min: i32, text: &'static str) -> Result<Option<u3
 /// Parses `1.5s`, `200ms`, or a number of seconds.
 fn timeout(text: &str) -> Option<Duration> {
     let seconds = || Duration::try_from_secs_f64(text.parse().ok()?).ok();
-    duration::go(text).or_else(seconds)
+    go_duration(text).or_else(seconds)
 }
 
 const BAD_WAIT: &str = "failed to parse canWait query parameter";

@@ -11,7 +11,7 @@ use tower::{Service, ServiceExt};
 use super::super::inner::{Frames, InnerError, Strict};
 use super::super::{builder, chat};
 use super::{LIMITED, Script, answer, limiter_with_quota, ok, refused};
-use crate::provider::scanner_messages::message;
+use paceline_testing::event_stream::message;
 
 /// Returns the final status and the times of the attempts in whole seconds.
 async fn seconds(first: Response<Frames>, retries: u32) -> (u16, Vec<u64>) {

@@ -15,7 +15,7 @@ use super::scripted::{Call, Reply, Scripted};
 
 /// Returns the reported answers of one kind: name and answer.
 fn reported(kind: &str) -> Vec<(String, Value)> {
-    let rows = include_str!("../../../../../tests/data/refusals.jsonl").lines();
+    let rows = include_str!("../../../../provider/tests/data/refusals.jsonl").lines();
     let rows = rows.map(|row| serde_json::from_str::<Value>(row).expect("a row"));
     let named = rows.filter(|row| row["expect"]["kind"] == kind);
     named.map(|row| (row["name"].as_str().expect("a name").to_owned(), row)).collect()
@@ -202,8 +202,8 @@ async fn next_run_answers_all_lines_after_any_refusal() {
     let mut rows: Vec<_> =
         kinds.iter().flat_map(|kind| reported(kind)).map(|(_, row)| row).collect();
     let others = [
-        include_str!("../../../../../tests/data/refusals_held_out.jsonl"),
-        include_str!("../../../../../tests/data/refusals_second_held_out.jsonl"),
+        include_str!("../../../../provider/tests/data/refusals_held_out.jsonl"),
+        include_str!("../../../../provider/tests/data/refusals_second_held_out.jsonl"),
     ];
     let others = others.into_iter().flat_map(str::lines);
     let others = others.map(|row| serde_json::from_str::<Value>(row).expect("a row"));

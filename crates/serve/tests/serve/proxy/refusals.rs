@@ -10,7 +10,7 @@ use super::rig::{Proxy, TestUpstream, json};
 
 /// Returns the reported answer of this name: its status, header fields and body.
 fn reported(name: &str) -> (String, String, String) {
-    let rows = include_str!("../../../../../tests/data/refusals.jsonl").lines();
+    let rows = include_str!("../../../../provider/tests/data/refusals.jsonl").lines();
     let rows = rows.map(|row| serde_json::from_str::<Value>(row).unwrap());
     let row = rows.into_iter().find(|row| row["name"] == name).unwrap();
     let headers = row["headers"].as_object().unwrap().iter();

@@ -1,0 +1,40 @@
+//! Interpretation of providers' requests, responses and headers.
+
+mod account_limits;
+mod allocations;
+mod charges;
+mod corpus;
+mod count_tokens;
+mod custom;
+mod custom_rules;
+mod cut_streams;
+mod delays;
+mod documented_charges;
+mod errors;
+mod estimates;
+mod facts;
+mod failure_charges;
+mod fuzz;
+mod headers;
+mod lookup;
+mod models;
+mod modes;
+mod prices;
+mod properties;
+mod quota_table;
+mod recorded;
+mod recordings;
+mod refusals;
+mod requests;
+mod reservations;
+mod responses;
+mod scanner;
+mod scanner_corpus;
+mod scanner_fixtures;
+mod scanner_formats;
+#[cfg(feature = "tokenizer")]
+mod tokenizer;
+mod units;
+mod usage_on_request;
+mod usages;
+mod utilization;
