@@ -103,7 +103,8 @@ check_features() {
   for feature in zones regex schema; do
     step cargo check --quiet --package paceline-limiter --no-default-features --features "$feature"
   done
-  for package in paceline-limiter paceline-provider paceline-simulate paceline-serve paceline-cli; do
+  step cargo check --quiet --package paceline-store --no-default-features
+  for package in paceline-limiter paceline-provider paceline-store paceline-simulate paceline-serve paceline-cli; do
     step cargo check --quiet --package "$package"
   done
 }
@@ -126,7 +127,7 @@ else
   runner=(cargo test)
 fi
 step "${runner[@]}" --workspace --all-features --lib --bins --examples --test it --test allocations --test state \
-  --test provider --test simulate --test serve --test command
+  --test provider --test store --test simulate --test serve --test command
 # Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
 beside step bash scripts/instructions.sh
 # Parsing must not depend on features of serde_json, which other crates may enable. Without features of the

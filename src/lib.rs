@@ -108,8 +108,8 @@
 //!
 //! [`quota`], [`engine`] and [`limiter`] are those of the package
 //! [`paceline-limiter`](https://docs.rs/paceline-limiter), which knows no HTTP and no provider, and has 33 dependencies
-//! without features. [`provider`] is the package [`paceline-provider`](https://docs.rs/paceline-provider), and [`price`] a
-//! module of it. Their examples name these packages; the paths are the same in this one.
+//! without features. [`provider`] is the package [`paceline-provider`](https://docs.rs/paceline-provider), [`price`] a
+//! module of it, and [`store`](./store/index.html) the package [`paceline-store`](https://docs.rs/paceline-store). Their examples name these packages; the paths are the same in this one.
 //!
 //! Connections to Redis and NATS with TLS use the rustls crypto provider that the program has installed, or
 //! else ring for these connections only. The features `redis` and `nats` enable rustls' ring provider. A
@@ -126,8 +126,6 @@ mod error_chain;
 pub mod middleware;
 
 pub mod cluster;
-#[cfg(any(feature = "yaml", feature = "sqlite"))]
-pub mod store;
 #[cfg(feature = "metrics")]
 pub mod telemetry;
 
@@ -153,3 +151,6 @@ pub use paceline_limiter::{
 #[doc(inline)]
 pub use paceline_provider as provider;
 pub use paceline_provider::price;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+#[doc(inline)]
+pub use paceline_store as store;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The compiler checks the order of the packages.
-const MODULES: [(&str, &[&str]); 21] = [
+const MODULES: [(&str, &[&str]); 20] = [
     // Of the limiter's package.
     ("timestamp", &[]),
     ("quota", &[]),
@@ -25,7 +25,6 @@ const MODULES: [(&str, &[&str]); 21] = [
     ("doc_pages", &[]),
     ("error_chain", &[]),
     ("middleware", LIMITER_AND_BEFORE),
-    ("store", LIMITER_AND_BEFORE),
     ("cluster", LIMITER_AND_BEFORE),
     ("telemetry", LIMITER_AND_BEFORE),
     ("config", STATE_AND_BEFORE),
@@ -156,7 +155,6 @@ fn forbidden_import_is_detected() {
         "use crate::{engine::Rule, price::Prices};",
         "limiter -> price",
     );
-    violations("src/store/mod.rs", "use crate::cluster::Bus;", "store -> cluster");
     violations("src/quota/cost.rs", "pub use crate :: engine :: Wait;", "quota -> engine");
     violations("src/engine/wait.rs", "use super::super::limiter::Limiter;", "engine -> limiter");
     violations("src/engine/mod.rs", "use super::limiter::Limiter;", "engine -> limiter");
@@ -184,7 +182,10 @@ fn allowed_import_is_accepted() {
             r##"const A: &str = "crate::config"; const B: &str = r#"" crate::config"#;"##,
         ),
         ("src/engine/rule.rs", "fn f<'a>(a: &'a str) -> &'a str { a } pub(crate) struct A;"),
-        ("src/store/a.rs", "pub(in crate::store) struct A; struct B<'a>(&'a mycrate::config::C);"),
+        (
+            "src/cluster/a.rs",
+            "pub(in crate::cluster) struct A; struct B<'a>(&'a mycrate::config::C);",
+        ),
         (
             "src/lib.rs",
             "//! Docs.\n#![warn(x)]\npub mod config;\npub use limiter::{\n    Limiter,\n};",

@@ -2,5 +2,4 @@
 
 mod cluster;
 mod parity;
-mod store;
 mod stored_limits;

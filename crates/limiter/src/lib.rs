@@ -52,3 +52,7 @@ mod timestamp;
 pub use limiter::{Limiter, Permit};
 pub use quota::{Cost, Key, Quota, Usage};
 pub use timestamp::Timestamp;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

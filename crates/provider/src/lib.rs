@@ -142,3 +142,7 @@ pub use utilization::UtilizationHeaders;
 
 pub use paceline_limiter::limiter::{LimitReading, LimitReadings, UtilizationReading};
 pub use paceline_limiter::limiter::{Refusal, RefusalKind, RefusalScope};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -15,5 +15,8 @@ pub mod metrics_page;
 pub mod process;
 pub mod servers;
 pub mod set_clock;
+mod until;
 pub mod upstream;
 pub mod wire;
+
+pub use until::until;

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
-use super::shared::{closed, limiter, until};
+use super::shared::{closed, limiter};
 use paceline_testing::full::full_or;
 use paceline_testing::process::{InteractiveProcess, print_message, test_command};
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 /// The environment variable with the window in seconds and the server of a process.
 const SMALL: &str = "PACELINE_TEST_SMALL_REQUESTS";

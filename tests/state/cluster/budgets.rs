@@ -9,7 +9,8 @@ use paceline::provider::ANTHROPIC;
 use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Usd, Window};
 use paceline_testing::servers::Redis;
 
-use super::shared::{closed, until};
+use super::shared::closed;
+use paceline_testing::until;
 
 fn limiter(builder: SharedBuilder) -> (Limiter, Arc<paceline::cluster::Shared>) {
     let shared = builder.connect().unwrap();

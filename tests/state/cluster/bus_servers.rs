@@ -11,8 +11,9 @@ use paceline::cluster::{Agent, Bus, NatsBus, RedisBus};
 use paceline::limiter::{Code, RateLimited};
 use paceline::quota::Cost;
 
-use super::swarm::{Swarm, builder, capacity, subscribe_to, until};
+use super::swarm::{Swarm, builder, capacity, subscribe_to};
 use paceline_testing::servers::{self, ServerProcess};
+use paceline_testing::until;
 
 /// A server of a bus.
 trait Broker {

@@ -9,8 +9,9 @@ use paceline::quota::{Cost, Quota};
 
 use super::failure::send_command;
 use super::logs::{lines, record};
-use super::shared::{admitted, limiter, until};
+use super::shared::{admitted, limiter};
 use paceline_testing::servers::{Nats, Redis};
+use paceline_testing::until;
 
 /// Asserts that the outage of a store that can't be connected to is logged once, with this cause.
 fn assert_connect_cause(url: &str, address: &str, cause: &str) {

@@ -8,9 +8,10 @@ use paceline::limiter::Limiter;
 use paceline::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::failure::send_command;
-use super::shared::{closed, limiter, until};
+use super::shared::{closed, limiter};
 use paceline_testing::servers::Redis;
 use paceline_testing::set_clock::SetClock;
+use paceline_testing::until;
 
 /// Two processes that share 40 requests per ten minutes, which refill by one in 15 seconds.
 struct Pair {

@@ -1,7 +1,7 @@
 //! Shared limits and a bus, by configuration only.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use paceline::config::{self, Config};
 use paceline::limiter::{Code, RateLimited};
@@ -9,6 +9,7 @@ use paceline::{Cost, Limiter};
 use tempfile::TempDir;
 
 use paceline_testing::servers::{Nats, Redis};
+use paceline_testing::until;
 
 /// Machines that use the same configuration file.
 struct Fleet {
@@ -38,15 +39,6 @@ fn shared(redis: &str, more: &str) -> String {
 /// Sends one request and returns true if it was admitted.
 fn take(limiter: &Limiter) -> bool {
     limiter.try_acquire("m", &Cost::new()).map(|permit| permit.settle(&Cost::new())).is_ok()
-}
-
-/// Waits until a condition holds, such as the delivery of a bus message.
-fn until(event: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !condition() {
-        assert!(Instant::now() < end, "{event}: not within 30 s");
-        std::thread::park_timeout(Duration::from_millis(1));
-    }
 }
 
 #[tokio::test]

@@ -10,8 +10,9 @@ use paceline::quota::{Cost, Quota};
 use redis::Connection;
 
 use super::held_proxy::HeldProxy;
-use super::shared::{closed, limiter, until};
+use super::shared::{closed, limiter};
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 /// A limiter on a distant server, and a direct connection to that server.
 struct Distant {

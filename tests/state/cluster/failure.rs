@@ -11,9 +11,10 @@ use paceline::limiter::Limiter;
 use paceline::quota::{Cost, Quota};
 
 use super::proxy::Proxy;
-use super::shared::{admitted, closed, limiter, until};
+use super::shared::{admitted, closed, limiter};
 use paceline_testing::full::full_or;
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 /// Connects to shared limits with the default timeout.
 pub(super) fn connect_with_default_timeout(url: &str, mode: OnFailure) -> Arc<Shared> {

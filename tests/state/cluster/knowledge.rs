@@ -5,8 +5,9 @@ use std::time::Duration;
 use paceline::limiter::Backend;
 use paceline::quota::{Cost, Quota};
 
-use super::shared::{admitted, closed, limiter, until};
+use super::shared::{admitted, closed, limiter};
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 #[tokio::test]
 async fn refreshed_stats_and_decisions_are_those_of_the_store() {

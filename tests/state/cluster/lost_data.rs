@@ -12,7 +12,8 @@ use paceline_testing::servers::Redis;
 
 use super::failure::send_command;
 use super::held_proxy::HeldProxy;
-use super::shared::{admitted, closed, limiter, until};
+use super::shared::{admitted, closed, limiter};
+use paceline_testing::until;
 
 #[test]
 fn empty_server_is_told_of_all_keys() {

@@ -35,7 +35,6 @@ mod wakes;
 use std::net::TcpStream;
 
 use paceline_testing::servers::{Nats, Redis};
-pub(crate) use shared::until;
 
 #[test]
 fn test_servers_start_stop_and_restart() {

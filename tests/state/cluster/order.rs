@@ -8,8 +8,9 @@ use paceline::limiter::{Backend, Limiter, Priority, WaitPolicy};
 use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 use parking_lot::Mutex;
 
-use super::shared::{closed, until};
+use super::shared::closed;
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 /// The names of the grants of several processes, in their order.
 type Grants = Arc<Mutex<Vec<&'static str>>>;

@@ -12,8 +12,9 @@ use super::failure::{connect_with_default_timeout, wait_until_connected};
 use super::faults::proxy::Proxy as CutProxy;
 use super::logs::{lines, record};
 use super::proxy::Proxy;
-use super::shared::{admitted, closed, limiter, until};
+use super::shared::{admitted, closed, limiter};
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 #[test]
 fn requests_admitted_in_outage_are_charged_afterwards() {

@@ -10,7 +10,8 @@ use paceline::limiter::{Backend, Code, Limiter};
 use paceline::quota::{Cost, Margin, Quota};
 
 use super::redis_cluster_server::RedisCluster;
-use super::shared::{closed, limiter, until};
+use super::shared::{closed, limiter};
+use paceline_testing::until;
 
 /// Returns three machines with one shared limit, for requests under several keys.
 fn machines(builder: &SharedBuilder) -> [(Limiter, Arc<Shared>); 3] {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use paceline::cluster::{OnFailure, Shared, SharedBuilder, SharedError};
 use paceline::limiter::{Backend, Limiter};
@@ -10,6 +10,7 @@ use paceline::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 use super::logs::{lines, record};
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 /// Returns a builder that refuses requests while the store is unavailable, so that only the store
 /// admits, with a timeout for a machine that is busy with other tests.
@@ -22,15 +23,6 @@ pub(super) fn limiter(shared: &Arc<Shared>, quota: Quota) -> Limiter {
     let backend = Arc::clone(shared) as Arc<dyn Backend>;
     let builder = Limiter::builder().margin(Margin::NONE).quota("*", quota);
     builder.backend(backend).build().unwrap()
-}
-
-/// Waits until a condition holds.
-pub(crate) fn until(event: &str, condition: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !condition() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{event}: not within 20 s");
-        std::thread::park_timeout(Duration::from_millis(1));
-    }
 }
 
 /// Returns the permits of the requests admitted now, one after another.

@@ -89,11 +89,6 @@ pub(super) fn subscribe_to(bus: &dyn Bus, subject: &str) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// Waits until a condition holds.
-pub(super) fn until(event: &str, condition: impl FnMut() -> bool) {
-    assert!(wait(Instant::now() + PATIENCE, condition), "not in time: {event}");
-}
-
 fn wait(deadline: Instant, mut condition: impl FnMut() -> bool) -> bool {
     while !condition() {
         if Instant::now() >= deadline {

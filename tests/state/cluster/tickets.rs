@@ -5,9 +5,10 @@ use std::time::Duration;
 use paceline::quota::{Cost, Quota};
 
 use super::failure::send_command;
-use super::shared::{closed, limiter, until};
+use super::shared::{closed, limiter};
 use paceline_testing::process::{InteractiveProcess, print_message, test_command};
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 /// The environment variable with the server for a waiting process.
 const WAITER: &str = "PACELINE_TEST_WAITER";

@@ -15,8 +15,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-use super::shared::{closed, limiter, until};
+use super::shared::{closed, limiter};
 use super::tls_servers::{Authority, Sentinel, TlsRedis};
+use paceline_testing::until;
 
 /// Starts a server with a self-signed certificate that sends `greeting` in plain text first.
 async fn server(greeting: &str) -> (String, impl Future<Output = String>) {

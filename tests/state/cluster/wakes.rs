@@ -9,8 +9,9 @@ use paceline::limiter::{AcquireError, Limiter, Permit};
 use paceline::quota::{Algorithm, Cost, Quota};
 
 use super::failure::send_command;
-use super::shared::{closed, limiter, until};
+use super::shared::{closed, limiter};
 use paceline_testing::servers::Redis;
+use paceline_testing::until;
 
 /// Long for a message, and short beside the windows in these tests.
 const SOON: Duration = Duration::from_secs(10);

@@ -8,8 +8,9 @@ use paceline::limiter::{Limiter, ManualClock};
 use paceline::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
 
 use super::rig::{builder, used};
-use crate::store::go_ratelimit::{FILE, database};
 
+const FILE: &str = include_str!("../../../crates/store/tests/store/fixtures/ratelimits.yaml");
+const SCHEMA: &str = include_str!("../../../crates/store/tests/store/fixtures/ratelimits.sql");
 const NOW: Timestamp = ManualClock::START;
 const MODEL: &str = "gemini-3-pro-preview";
 
@@ -62,7 +63,10 @@ fn g14_migrates_both_ways_and_from_go_database() {
     migrate(&at("b.db"), &at("c.yaml"));
     let first = Yaml::peek(&at("a.yaml"), NOW, None).unwrap();
     assert_eq!(Yaml::peek(&at("c.yaml"), NOW, None).unwrap(), first);
-    database(&at("ratelimits.db"), "INSERT INTO quotas VALUES ('m', 5, 0, 0)");
+    let db = rusqlite::Connection::open(at("ratelimits.db")).unwrap();
+    db.execute_batch(SCHEMA).unwrap();
+    db.execute_batch("INSERT INTO quotas VALUES ('m', 5, 0, 0)").unwrap();
+    db.close().unwrap();
     assert_eq!(migrate(&at("ratelimits.db"), &at("d.yaml")).from, FileKind::GoSqlite);
     assert_eq!(Yaml::peek(&at("d.yaml"), NOW, None).unwrap().quotas[0].name, "m");
 }

@@ -35,7 +35,7 @@ impl PageRun {
         home.write("examples/requests.jsonl", &few.join("\n"));
         home.write("examples/recording.har", &file("examples/recording.har"));
         home.write("prompts.jsonl", PROMPTS);
-        home.write("ratelimits.yaml", &file("tests/state/store/fixtures/ratelimits.yaml"));
+        home.write("ratelimits.yaml", &file("crates/store/tests/store/fixtures/ratelimits.yaml"));
         let mut run = Self {
             home,
             exports: "export OPENAI_API_KEY=any ANTHROPIC_API_KEY=any\n".to_owned(),
