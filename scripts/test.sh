@@ -97,14 +97,17 @@ data PACELINE_TRACES traces
 # default features.
 check_features() {
   local feature package
-  for feature in tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
+  for feature in zones regex reqwest-middleware axum yaml sqlite cluster redis nats metrics tokenizer; do
     step cargo check --quiet --no-default-features --features "$feature"
   done
   for feature in zones regex schema; do
     step cargo check --quiet --package paceline-limiter --no-default-features --features "$feature"
   done
   step cargo check --quiet --package paceline-store --no-default-features
-  for package in paceline-limiter paceline-provider paceline-store paceline-simulate paceline-serve paceline-cli; do
+  for feature in redis nats schema; do
+    step cargo check --quiet --package paceline-cluster --no-default-features --features "$feature"
+  done
+  for package in paceline-limiter paceline-provider paceline-store paceline-cluster paceline-simulate paceline-serve paceline-cli; do
     step cargo check --quiet --package "$package"
   done
 }
@@ -127,7 +130,7 @@ else
   runner=(cargo test)
 fi
 step "${runner[@]}" --workspace --all-features --lib --bins --examples --test it --test allocations --test state \
-  --test provider --test store --test simulate --test serve --test command
+  --test engine --test provider --test store --test shared_protocol --test simulate --test serve --test command
 # Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
 beside step bash scripts/instructions.sh
 # Parsing must not depend on features of serde_json, which other crates may enable. Without features of the

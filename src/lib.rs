@@ -61,9 +61,9 @@
 //! | [`provider`] | the rules of each provider: costs, usage, headers and errors |
 //! | [`price`] | the prices of models, for limits on spending |
 //! | [`limiter`] | the [`Limiter`]: admission, queues, clocks and events |
-//! | [`middleware`](./middleware/index.html) | the Tower layer, and its adapters for HTTP clients and servers |
+//! | [`middleware`] | the Tower layer, and its adapters for HTTP clients and servers |
 //! | [`store`](./store/index.html) | state that survives restarts and is shared by the processes of a machine |
-//! | [`cluster`] | limits shared by machines through Redis or Valkey, and a bus that announces 429s |
+//! | [`cluster`](./cluster/index.html) | limits shared by machines through Redis or Valkey, and a bus that announces 429s |
 //! | [`telemetry`](./telemetry/index.html) | metrics of a limiter |
 //! | [`config`](./config/index.html) | one YAML file that configures all of these |
 //!
@@ -87,7 +87,6 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `tower` (default) | `middleware`: the layer around any service |
 //! | `zones` (default) | limits that reset at midnight in any time zone, as Gemini's do; without it, only in UTC |
 //! | `regex` | quotas for keys that match a regular expression |
 //! | `hyper-util` | recognizes the errors of hyper-util's client after which a request isn't charged |
@@ -96,6 +95,7 @@
 //! | `axum` | `middleware::respond`: rate limiting for an axum service's own endpoints |
 //! | `yaml` | `config`, `config::open`; `store::Yaml`: state in a YAML file |
 //! | `sqlite` | `store::Sqlite`: state in a SQLite database that processes share |
+//! | `cluster` | `cluster`: the bus that announces 429s, within a process |
 //! | `redis` | `cluster::Shared`: limits that machines share; `cluster::RedisBus`: the bus over Redis |
 //! | `nats` | `cluster::NatsBus`: the bus over NATS |
 //! | `metrics` | `telemetry`: counters, gauges and histograms through the `metrics` facade |
@@ -104,12 +104,12 @@
 //!
 //! Features are additive: none changes what is charged. Code that needs a missing feature doesn't compile, or
 //! gets an error when a limiter is built or a file is read. Without features the crate contains no HTTP client
-//! and no server, and has 42 dependencies.
+//! and no server, and has 47 dependencies.
 //!
-//! [`quota`], [`engine`] and [`limiter`] are those of the package
-//! [`paceline-limiter`](https://docs.rs/paceline-limiter), which knows no HTTP and no provider, and has 33 dependencies
-//! without features. [`provider`] is the package [`paceline-provider`](https://docs.rs/paceline-provider), [`price`] a
-//! module of it, and [`store`](./store/index.html) the package [`paceline-store`](https://docs.rs/paceline-store). Their examples name these packages; the paths are the same in this one.
+//! The modules are packages of their own, whose paths are the same in this one; their examples name them.
+//! [`quota`], [`engine`] and [`limiter`] are `paceline-limiter`, which knows no HTTP and no provider, and has 33
+//! dependencies without features. [`provider`] is `paceline-provider`, and [`price`] a module of it;
+//! [`store`](./store/index.html) is `paceline-store`, and [`cluster`](./cluster/index.html) `paceline-cluster`.
 //!
 //! Connections to Redis and NATS with TLS use the rustls crypto provider that the program has installed, or
 //! else ring for these connections only. The features `redis` and `nats` enable rustls' ring provider. A
@@ -122,10 +122,8 @@
 #[cfg(all(doctest, feature = "full"))]
 mod doc_pages;
 mod error_chain;
-#[cfg(feature = "tower")]
 pub mod middleware;
 
-pub mod cluster;
 #[cfg(feature = "metrics")]
 pub mod telemetry;
 
@@ -134,7 +132,7 @@ pub mod config;
 
 /// The user guide.
 ///
-/// [cluster]: crate::cluster
+/// [cluster]: ../cluster/index.html
 /// [configuration]: ../config/index.html
 ///
 // Its examples need all features.
@@ -143,8 +141,10 @@ pub mod guide {}
 
 #[doc(hidden)]
 pub use error_chain::{ErrorChain, causes};
-#[cfg(feature = "tower")]
 pub use middleware::RateLimitLayer;
+#[cfg(feature = "cluster")]
+#[doc(inline)]
+pub use paceline_cluster as cluster;
 pub use paceline_limiter::{
     Cost, Key, Limiter, Permit, Quota, Timestamp, Usage, engine, limiter, quota,
 };

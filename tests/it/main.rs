@@ -4,20 +4,15 @@
 mod config;
 #[cfg(target_os = "linux")]
 mod dependencies;
-#[cfg(feature = "zones")]
-mod engine;
 mod limiter;
-#[cfg(feature = "tower")]
 mod middleware;
 mod module_imports;
-#[cfg(feature = "tower")]
+#[cfg(feature = "cluster")]
 mod parity;
-
+mod pure;
 mod replay;
-mod shared_protocol;
-#[cfg(all(feature = "metrics", feature = "tower"))]
+#[cfg(feature = "metrics")]
 mod telemetry;
-#[cfg(feature = "tower")]
 mod wrong_limits;
 
 /// Runs a future in a runtime of its own, whose time is paused.

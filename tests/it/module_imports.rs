@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The compiler checks the order of the packages.
-const MODULES: [(&str, &[&str]); 20] = [
+const MODULES: [(&str, &[&str]); 19] = [
     // Of the limiter's package.
     ("timestamp", &[]),
     ("quota", &[]),
@@ -25,7 +25,6 @@ const MODULES: [(&str, &[&str]); 20] = [
     ("doc_pages", &[]),
     ("error_chain", &[]),
     ("middleware", LIMITER_AND_BEFORE),
-    ("cluster", LIMITER_AND_BEFORE),
     ("telemetry", LIMITER_AND_BEFORE),
     ("config", STATE_AND_BEFORE),
 ];
@@ -182,10 +181,7 @@ fn allowed_import_is_accepted() {
             r##"const A: &str = "crate::config"; const B: &str = r#"" crate::config"#;"##,
         ),
         ("src/engine/rule.rs", "fn f<'a>(a: &'a str) -> &'a str { a } pub(crate) struct A;"),
-        (
-            "src/cluster/a.rs",
-            "pub(in crate::cluster) struct A; struct B<'a>(&'a mycrate::config::C);",
-        ),
+        ("src/config/a.rs", "pub(in crate::config) struct A; struct B<'a>(&'a mycrate::cli::C);"),
         (
             "src/lib.rs",
             "//! Docs.\n#![warn(x)]\npub mod config;\npub use limiter::{\n    Limiter,\n};",
