@@ -107,7 +107,7 @@ check_features() {
   for feature in redis nats schema; do
     step cargo check --quiet --package paceline-cluster --no-default-features --features "$feature"
   done
-  for package in paceline-limiter paceline-provider paceline-store paceline-cluster paceline-simulate paceline-serve paceline-cli; do
+  for package in paceline-limiter paceline-provider paceline-store paceline-cluster paceline-config paceline-simulate paceline-serve paceline-cli; do
     step cargo check --quiet --package "$package"
   done
 }
@@ -130,14 +130,14 @@ else
   runner=(cargo test)
 fi
 step "${runner[@]}" --workspace --all-features --lib --bins --examples --test it --test allocations --test state \
-  --test engine --test provider --test store --test shared_protocol --test simulate --test serve --test command
+  --test engine --test missing_feature --test provider --test store --test config --test shared_protocol --test simulate --test serve --test command
 # Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
 beside step bash scripts/instructions.sh
 # Parsing must not depend on features of serde_json, which other crates may enable. Without features of the
-# library, errors name the missing one.
+# limiter, errors name the missing one.
 step "${runner[@]}" --package paceline-provider \
   --features serde_json/arbitrary_precision,serde_json/preserve_order --test provider
-step "${runner[@]}" --package paceline --no-default-features --test it -- missing_feature
+step "${runner[@]}" --package paceline-limiter --no-default-features --test missing_feature
 step cargo test --doc --workspace --all-features
 # Models of concurrent threads: see crates/limiter/tests/models. A separate target directory keeps the flag from
 # rebuilding everything else.

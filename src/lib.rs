@@ -65,7 +65,6 @@
 //! | [`store`](./store/index.html) | state that survives restarts and is shared by the processes of a machine |
 //! | [`cluster`](./cluster/index.html) | limits shared by machines through Redis or Valkey, and a bus that announces 429s |
 //! | [`telemetry`](./telemetry/index.html) | metrics of a limiter |
-//! | [`config`](./config/index.html) | one YAML file that configures all of these |
 //!
 //! # Guarantees
 //!
@@ -93,7 +92,7 @@
 //! | `reqwest` | the layer around a `reqwest::Client`; `middleware::count_tokens` |
 //! | `reqwest-middleware` | the layer as a middleware of reqwest-middleware |
 //! | `axum` | `middleware::respond`: rate limiting for an axum service's own endpoints |
-//! | `yaml` | `config`, `config::open`; `store::Yaml`: state in a YAML file |
+//! | `yaml` | `store::Yaml`: state in a YAML file |
 //! | `sqlite` | `store::Sqlite`: state in a SQLite database that processes share |
 //! | `cluster` | `cluster`: the bus that announces 429s, within a process |
 //! | `redis` | `cluster::Shared`: limits that machines share; `cluster::RedisBus`: the bus over Redis |
@@ -103,7 +102,7 @@
 //! | `full` | all of the above |
 //!
 //! Features are additive: none changes what is charged. Code that needs a missing feature doesn't compile, or
-//! gets an error when a limiter is built or a file is read. Without features the crate contains no HTTP client
+//! gets an error when a limiter is built. Without features the crate contains no HTTP client
 //! and no server, and has 47 dependencies.
 //!
 //! The modules are packages of their own, whose paths are the same in this one; their examples name them.
@@ -116,8 +115,8 @@
 //! program that uses rustls with another provider must then install that one as the default of the process,
 //! since rustls doesn't choose between two.
 //!
-//! The command, the server and the simulated provider are separate packages: `paceline-cli`,
-//! `paceline-serve` and `paceline-simulate`.
+//! Packages above this one are the configuration in one YAML file, the command, the server and the simulated provider:
+//! `paceline-config`, `paceline-cli`, `paceline-serve` and `paceline-simulate`.
 
 #[cfg(all(doctest, feature = "full"))]
 mod doc_pages;
@@ -127,13 +126,10 @@ pub mod middleware;
 #[cfg(feature = "metrics")]
 pub mod telemetry;
 
-#[cfg(feature = "yaml")]
-pub mod config;
-
 /// The user guide.
 ///
 /// [cluster]: ../cluster/index.html
-/// [configuration]: ../config/index.html
+/// [configuration]: https://docs.rs/paceline-config
 ///
 // Its examples need all features.
 #[cfg_attr(any(not(doctest), feature = "full"), doc = include_str!("../docs/guide.md"))]

@@ -1,7 +1,5 @@
 //! The library's integration tests in one binary, with a folder per module.
 
-#[cfg(feature = "yaml")]
-mod config;
 #[cfg(target_os = "linux")]
 mod dependencies;
 mod limiter;

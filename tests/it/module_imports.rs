@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module and the modules that it may import. The compiler checks the order of the packages.
-const MODULES: [(&str, &[&str]); 19] = [
+const MODULES: [(&str, &[&str]); 18] = [
     // Of the limiter's package.
     ("timestamp", &[]),
     ("quota", &[]),
@@ -26,7 +26,6 @@ const MODULES: [(&str, &[&str]); 19] = [
     ("error_chain", &[]),
     ("middleware", LIMITER_AND_BEFORE),
     ("telemetry", LIMITER_AND_BEFORE),
-    ("config", STATE_AND_BEFORE),
 ];
 const BEFORE_LIMITER: &[&str] = &[
     "quota", "refusal", "stated", "engine", "sync", "clock", "event", "plan", "answer", "backend",
@@ -34,17 +33,6 @@ const BEFORE_LIMITER: &[&str] = &[
 ];
 const LIMITER_AND_BEFORE: &[&str] =
     &["error_chain", "quota", "engine", "provider", "price", "limiter"];
-const STATE_AND_BEFORE: &[&str] = &[
-    "quota",
-    "engine",
-    "provider",
-    "price",
-    "limiter",
-    "middleware",
-    "store",
-    "cluster",
-    "telemetry",
-];
 
 /// The folders of these modules.
 const FOLDERS: [&str; 2] = ["src", "crates/limiter/src"];
@@ -181,7 +169,10 @@ fn allowed_import_is_accepted() {
             r##"const A: &str = "crate::config"; const B: &str = r#"" crate::config"#;"##,
         ),
         ("src/engine/rule.rs", "fn f<'a>(a: &'a str) -> &'a str { a } pub(crate) struct A;"),
-        ("src/config/a.rs", "pub(in crate::config) struct A; struct B<'a>(&'a mycrate::cli::C);"),
+        (
+            "src/telemetry/a.rs",
+            "pub(in crate::telemetry) struct A; struct B<'a>(&'a mycrate::cli::C);",
+        ),
         (
             "src/lib.rs",
             "//! Docs.\n#![warn(x)]\npub mod config;\npub use limiter::{\n    Limiter,\n};",

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use paceline::middleware::RateLimitLayer;
-use paceline::{Cost, Limiter, config};
+use paceline::{Cost, Limiter};
+use paceline_config as config;
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 /// The estimated tokens of [`CHAT`] for an unknown provider: bytes / 4, 2 for the message, and

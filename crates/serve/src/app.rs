@@ -14,8 +14,8 @@ use super::problem::Problem;
 use super::rate::RateService;
 use super::request_id::RequestIds;
 use super::tokens::Tokens;
-use paceline::config::Config;
 use paceline::limiter::Limiter;
+use paceline_config::Config;
 
 /// The state that all routes of a server share.
 #[derive(Debug)]

@@ -2,7 +2,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use paceline::config::OpenError;
+use paceline_config::OpenError;
 
 /// An error that prevents the server from starting.
 #[derive(Debug)]

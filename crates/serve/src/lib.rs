@@ -4,7 +4,7 @@
 //! A [`Server`] decides for programs in any language whether a request of a key is admitted (`/rate`,
 //! `/v1`). As a proxy, it forwards requests to the configured upstreams as soon as the limits allow. It
 //! combines the parts of the library: the [`Limiter`](paceline::Limiter), the layers of
-//! [`middleware`](paceline::middleware) and the [`config`](paceline::config).
+//! [`middleware`](paceline::middleware) and the [`config`](paceline_config).
 //!
 //! | path | purpose |
 //! |---|---|

@@ -21,9 +21,9 @@ use super::connection_service::ConnectionService;
 use super::error::ServeError;
 use super::tokens::Tokens;
 use super::{api, health, live, proxy, rate};
-use paceline::config::{Config, Loaded, ReloadOutcome, Reloader};
 use paceline::limiter::Limiter;
 use paceline::middleware::BoxError;
+use paceline_config::{Config, Loaded, ReloadOutcome, Reloader};
 
 /// A running server, until it is [shut down](Self::shutdown) or dropped.
 ///

@@ -18,7 +18,6 @@ mod guessed_costs;
 mod keys;
 mod long_waits;
 mod margins;
-mod missing_feature;
 mod missing_limits;
 mod never_reset;
 mod observed_headers;

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use paceline::{Limiter, Quota, config};
+use paceline::{Limiter, Quota};
+use paceline_config as config;
 
 fn rpm(limiter: &Limiter, key: &str) -> u64 {
     limiter.quotas().of(key).limits().first().map_or(0, |limit| limit.amount())

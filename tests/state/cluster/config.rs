@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use paceline::config::{self, Config};
 use paceline::limiter::{Code, RateLimited};
 use paceline::{Cost, Limiter};
+use paceline_config::{self as config, Config};
 use tempfile::TempDir;
 
 use paceline_testing::servers::{Nats, Redis};

@@ -262,8 +262,8 @@ fn configuration_names_certificate_files_relative_to_itself() {
          bus: {{redis: '{url}', tls: {tls}}}"
     );
     std::fs::write(authority.path("paceline.yaml"), text).unwrap();
-    let one = paceline::config::open(authority.path("paceline.yaml")).unwrap().limiter;
-    let other = paceline::config::open(authority.path("paceline.yaml")).unwrap().limiter;
+    let one = paceline_config::open(authority.path("paceline.yaml")).unwrap().limiter;
+    let other = paceline_config::open(authority.path("paceline.yaml")).unwrap().limiter;
     let is_connected = |limiter: &paceline::Limiter| {
         let status = limiter.state().backend_status().unwrap();
         let measured = limiter.state().measurements();

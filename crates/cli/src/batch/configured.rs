@@ -1,6 +1,6 @@
-use paceline::config::Config;
 use paceline::limiter::UnknownKey;
 use paceline::provider::Profile;
+use paceline_config::Config;
 
 /// Returns the configuration of a run: its own profile comes first, models without a quota learn
 /// their limits from responses instead of being unlimited, and the wait queue holds the whole

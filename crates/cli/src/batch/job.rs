@@ -32,11 +32,11 @@ use super::run_stats::RunStats;
 use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
 use super::target::Base;
-use paceline::config::Config;
 use paceline::limiter::{BuildError, Builder, Limiter, Priority, UnknownKey};
 use paceline::middleware::RateLimitLayer;
 use paceline::provider::Profile;
 use paceline::quota::Quota;
+use paceline_config::Config;
 
 /// A batch job.
 #[derive(Debug, Clone)]
@@ -147,7 +147,7 @@ impl Job {
         self.builder().build()
     }
 
-    /// Returns the builder of that limiter, for a shared [`backend`](paceline::config::Config::backend).
+    /// Returns the builder of that limiter, for a shared [`backend`](paceline_config::Config::backend).
     pub fn builder(&self) -> Builder {
         let builder = match &self.config {
             Some(config) => config.builder(),

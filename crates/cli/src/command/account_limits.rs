@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use super::run::text;
 use crate::batch::http_client;
-use paceline::config::Config;
 use paceline::limiter::Limiter;
 use paceline::middleware::follow_account_limits;
+use paceline_config::Config;
 
 /// Reads the limits of accounts from their providers, as the configuration says, now and then at intervals.
 ///

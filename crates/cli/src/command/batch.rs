@@ -8,9 +8,9 @@ use super::redacted_parser::RedactedParser;
 use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
-use paceline::config::parse_duration;
 use paceline::limiter::Priority;
 use paceline::provider::Profile;
+use paceline_config::parse_duration;
 
 /// The arguments of `paceline batch`.
 #[derive(Debug, Clone, Args)]

@@ -16,10 +16,10 @@ use super::{BatchArgs, Exit, LimitArgs, account_limits};
 use crate::batch::target::Base;
 use crate::batch::{Halt, Job, RunResult, Stop, configured};
 use crate::terminal::notify;
-use paceline::config::{ClusterConfig, Config, Loaded};
 use paceline::limiter::Priority;
 use paceline::provider::{Api, OPENAI, Profile};
 use paceline::quota::Quota;
+use paceline_config::{ClusterConfig, Config, Loaded};
 use paceline_simulate::SimulatedServer;
 
 /// Runs `paceline batch`.

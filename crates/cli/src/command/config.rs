@@ -11,9 +11,9 @@ use super::paths::Paths;
 use super::stdout::Stdout;
 use super::{ConfigArgs, Exit};
 use crate::terminal::{notify, printable};
-use paceline::config::{self, ConfigError, LoadOptions, Origin, Problem};
 use paceline::limiter::{Clock, SystemClock};
 use paceline::provider::{Profile, QuotaTable};
+use paceline_config::{self as config, ConfigError, LoadOptions, Origin, Problem};
 
 /// The arguments of `paceline config`.
 #[derive(Debug, Args)]

@@ -9,9 +9,9 @@ use crate::batch::Job;
 use crate::terminal::notify;
 use paceline::cluster::OnFailure;
 use paceline::cluster::{Agent, Shared};
-use paceline::config::{Loaded, ReloadStatus, Reloader, StoreConfig};
 use paceline::limiter::Limiter;
 use paceline::store::Persistence;
+use paceline_config::{Loaded, ReloadStatus, Reloader, StoreConfig};
 
 /// The services of a run: store, bus, shared limits, and reloading of the configuration.
 pub(super) struct RunServices {

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use super::ConfigArgs;
 use paceline::cluster::Shared;
-use paceline::config::Loaded;
 use paceline::limiter::{Backend, Limiter};
+use paceline_config::Loaded;
 
 /// The store of limits that are shared with other machines.
 pub(super) struct SharedUsage {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::paths::Paths;
 use super::state_file::StateFile;
-use paceline::config::{self, LoadOptions, Loaded};
+use paceline_config::{self as config, LoadOptions, Loaded};
 
 /// The configuration and the store.
 #[derive(Debug, Clone, Default, Args)]

@@ -1,9 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use paceline::Timestamp;
-use paceline::config::StoreFile;
 use paceline::limiter::Boot;
 use paceline::store::{self, State, StoreError};
+use paceline_config::StoreFile;
 
 /// A state file and its format.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use super::keys::check_key;
 use super::page_request::PageRequest;
 use super::unique_fields::UniqueFields;
 use crate::problem::Problem;
-use paceline::config::section::quota_schema;
-use paceline::config::{ConfigError, ConfiguredQuota, Keys};
 use paceline::limiter::{NamedQuota, QuotaOrigin};
+use paceline_config::section::quota_schema;
+use paceline_config::{ConfigError, ConfiguredQuota, Keys};
 
 /// A quota and the keys that it applies to.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -127,7 +127,7 @@ impl From<NamedQuota> for QuotaResponse {
 
 fn invalid_quota(error: &ConfigError) -> ApiError {
     let message =
-        |problem: &paceline::config::Problem| format!("{}: {}", problem.path, problem.message);
+        |problem: &paceline_config::Problem| format!("{}: {}", problem.path, problem.message);
     let problems: Vec<_> = error.problems.iter().map(message).collect();
     unprocessable(problems.join("\n"))
 }

@@ -23,10 +23,10 @@ use super::reservation_body::ReservationBody;
 use super::reservations::Reservation;
 use crate::budget::BudgetPermit;
 use crate::client_address::ClientAddress;
-use paceline::config::section::PriorityText;
 use paceline::limiter::{Metadata, Permit, Priority};
 use paceline::middleware::respond::append_headers;
 use paceline::quota::Cost;
+use paceline_config::section::PriorityText;
 
 /// A request for a reservation.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -9,9 +9,9 @@ use super::fields::{
 };
 use super::value::{Bounds, KeyLimit, KeySource, Log, Serve, Upstream};
 use crate::route::Route;
-use paceline::config::SecretUrl;
-use paceline::config::section::{Check, FieldPath, Section, TextOrMap, regex};
 use paceline::provider::{COMPATIBLE, Profile};
+use paceline_config::SecretUrl;
+use paceline_config::section::{Check, FieldPath, Section, TextOrMap, regex};
 
 impl Section for Serve {
     const NAME: &'static str = "serve";

@@ -3,9 +3,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use paceline::config::SecretUrl;
-use paceline::config::section::{HumanDuration, OrderedMap, TextOrMap};
 use paceline::quota::Algorithm;
+use paceline_config::SecretUrl;
+use paceline_config::section::{HumanDuration, OrderedMap, TextOrMap};
 
 /// The section `serve`: the settings of `paceline serve`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

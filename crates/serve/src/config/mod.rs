@@ -11,15 +11,15 @@ pub(crate) use value::API_KEY;
 pub use value::{Bounds, KeyLimit, KeySource, Log, Serve, Upstream};
 
 use super::error::ServeError;
-use paceline::config::section::Sections;
-use paceline::config::{Config, ConfigError, LoadOptions};
 use paceline::limiter::Limiter;
+use paceline_config::section::Sections;
+use paceline_config::{Config, ConfigError, LoadOptions};
 
 /// Returns the configuration sections of a server in addition to those of the library: the section
 /// `serve`.
 ///
 /// ```
-/// use paceline::config::{self, LoadOptions};
+/// use paceline_config::{self as config, LoadOptions};
 /// use paceline_serve::Serve;
 ///
 /// let loaded = config::load(&LoadOptions::new().with_sections(paceline_serve::sections()))?;

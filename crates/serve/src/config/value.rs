@@ -5,9 +5,9 @@ use http::HeaderName;
 use regex::Regex;
 
 use super::fields::{LogFormat, LogLevel, ServeMode, UnreadRequests};
-use paceline::config::SecretUrl;
 use paceline::provider::Profile;
 use paceline::quota::Algorithm;
+use paceline_config::SecretUrl;
 
 /// The settings of a server: the section `serve` of the configuration.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use axum::http::{StatusCode, Uri};
 use percent_encoding::percent_decode;
 
 use crate::problem::Problem;
-use paceline::config::SecretUrl;
+use paceline_config::SecretUrl;
 
 /// The base URL of an upstream. A request can reach neither another host nor a path above it.
 #[derive(Debug, Clone, PartialEq, Eq)]

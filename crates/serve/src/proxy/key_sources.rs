@@ -7,10 +7,10 @@ use super::client::RequestBody;
 use crate::config::{API_KEY, KeySource};
 use crate::problem::Problem;
 use crate::single_header::only_value;
-use paceline::config::RATE_PREFIX;
 use paceline::limiter::Limiter;
 use paceline::middleware::{Classified, Http, ScopeKey};
 use paceline::provider::{ANTHROPIC, GEMINI, Profile, UnreadableRequest};
+use paceline_config::RATE_PREFIX;
 
 /// Derives the keys that requests to an upstream are charged to.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::path_segment::{self, EMPTY_KEY};
-use paceline::config::RATE_PREFIX;
+use paceline_config::RATE_PREFIX;
 
 /// A key of `/rate`. Its limits are those of the key `rate/NAME` in the limiter, so that no model, tenant or key of
 /// `/v1` has the same ones.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use paceline::config::{self, Applied, Config, LoadOptions, Override};
 use paceline::provider::{ANTHROPIC, OPENAI};
+use paceline_config::{self as config, Applied, Config, LoadOptions, Override};
 use paceline_serve::{KeySource, Serve, ServeError, ServeMode, Server, Tokens};
 use serde_json::Value;
 
 /// The example of the docs, which has every section.
-const EXAMPLE: &str = include_str!("../../../../src/config/example.yaml");
+const EXAMPLE: &str = include_str!("../../../../crates/config/src/example.yaml");
 
 fn parse(text: &str) -> Config {
     paceline_serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))

@@ -19,7 +19,7 @@ use super::Exit;
 use super::redacted_parser::RedactedParser;
 use super::stdout::Stdout;
 use load::Load;
-use paceline::config::parse_duration;
+use paceline_config::parse_duration;
 use report::BenchReport;
 pub use target::{PathTemplate, Url};
 

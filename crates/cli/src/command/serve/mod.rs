@@ -12,7 +12,7 @@ use clap::Args;
 use super::run::text;
 use super::state_args::ConfigArgs;
 use flags::{FlagValue, Flags};
-use paceline::config::{self, LoadOptions, Loaded, Override};
+use paceline_config::{self as config, LoadOptions, Loaded, Override};
 use paceline_serve::Serve;
 
 pub(super) use run::serve;

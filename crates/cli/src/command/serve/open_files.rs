@@ -1,4 +1,4 @@
-use paceline::config::Loaded;
+use paceline_config::Loaded;
 use paceline_serve::Serve;
 
 /// Raises the limit on open files to the needs of the server; logs a warning if the system doesn't

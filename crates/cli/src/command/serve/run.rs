@@ -8,7 +8,7 @@ use super::super::{Exit, account_limits};
 use super::log::LogWriter;
 use super::signals::{Signal, Signals};
 use super::{ServeArgs, log, open_files};
-use paceline::config::{Loaded, ReloadOutcome};
+use paceline_config::{Loaded, ReloadOutcome};
 use paceline_serve::{Serve, Server, Tokens};
 
 /// Serves until a signal stops the server.

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use paceline::config::parse_duration;
+use paceline_config::parse_duration;
 use paceline_simulate::{Cycle, Fault, FaultKind, LimitChange, OtherUse};
 
 use crate::command::batch::above_zero;

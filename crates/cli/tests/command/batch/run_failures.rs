@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::HeaderMap;
-use paceline::config::Config;
 use paceline::provider::{COMPATIBLE_USAGE, OPENAI};
 use paceline::quota::Quota;
 use paceline_cli::batch::Job;
+use paceline_config::Config;
 use paceline_simulate::{Fault, FaultKind, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

@@ -1,10 +1,10 @@
 //! Runs delayed by limits, without 429s.
 
-use paceline::config::Config;
 use paceline::provider::{AZURE, OLLAMA, OPENAI};
 use paceline::quota::{Algorithm, Quota};
 use paceline_cli::batch::report::Report;
 use paceline_cli::batch::{Job, Stop};
+use paceline_config::Config;
 use paceline_simulate::{Counters, Settings};
 #[cfg(unix)]
 use paceline_testing::process::InteractiveProcess;

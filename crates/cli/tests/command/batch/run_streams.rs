@@ -1,8 +1,8 @@
 //! Responses that are event streams.
 
-use paceline::config::Config;
 use paceline::provider::OPENAI;
 use paceline_cli::batch::{Job, Stop};
+use paceline_config::Config;
 use paceline_simulate::Settings;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

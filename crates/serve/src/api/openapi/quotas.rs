@@ -1,4 +1,4 @@
-use paceline::config::section::quota_schema;
+use paceline_config::section::quota_schema;
 use serde_json::Value;
 
 use super::Schemas;

@@ -1,8 +1,8 @@
 //! c13: every instance can serve every key, and an instance may fail.
 
 use paceline::Limiter;
-use paceline::config::Config;
 use paceline::quota::Cost;
+use paceline_config::Config;
 
 use paceline_testing::servers::Redis;
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use paceline::Limiter;
-use paceline::config::Config;
 use paceline::limiter::ManualClock;
+use paceline_config::Config;
 use paceline_serve::{Serve, Server, Tokens};
 
 pub(crate) use paceline_testing::upstream::{

@@ -1,0 +1,42 @@
+use paceline_limiter::limiter::{Builder, Limiter};
+
+use crate::config::Config;
+use paceline::middleware::{Http, RateLimitLayer, Retries};
+
+/// The prefix of the keys that clients of `paceline serve` name in `/rate/{key}`. They have the quotas of the names after
+/// it, in buckets of their own.
+pub const RATE_PREFIX: &str = "rate/";
+
+impl Config {
+    /// Returns a builder of a limiter with these providers, quotas and policies, which keeps its buckets
+    /// in this process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) add the
+    /// store, the bus and the cluster; [`limiter`](Self::limiter) adds all of them.
+    pub fn builder(&self) -> Builder {
+        let mut builder = Limiter::builder()
+            .name_space(RATE_PREFIX)
+            .unknown_key(self.unknown_key.clone())
+            .max_waiting(self.waiting.max_waiting)
+            .wait_policy(self.waiting.policy())
+            .reduction(self.reduction)
+            .margin(self.margin)
+            .share(self.share);
+        for provider in &self.providers {
+            builder = builder.provider(*provider);
+        }
+        for configured in &self.quotas {
+            builder = builder.quota(configured.keys.name(), configured.quota.clone());
+        }
+        builder
+    }
+
+    /// Returns a layer for a client, with the `waiting.max_wait`, the `retry.attempts` and the `prices` of the
+    /// configuration. The prices follow those of configurations that are [applied](Self::apply) later.
+    pub fn layer(&self, limiter: &Limiter) -> RateLimitLayer<Http, Http, Retries> {
+        let layer = RateLimitLayer::new(limiter.clone()).prices(self.prices.clone());
+        let layer = layer.retry(self.retry.attempts.get() - 1);
+        match self.waiting.max_wait_or(None) {
+            Some(wait) => layer.max_wait(wait),
+            None => layer,
+        }
+    }
+}
