@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Rewrites src/price/prices.json: the prices per token of the providers with a profile, from LiteLLM's table.
+"""Rewrites crates/provider/src/price/prices.json: the prices per token of the providers with a profile, from LiteLLM's table.
 
 The table comes with the package `litellm`, which pip downloads (it is not installed). Usage:
 
     python3 scripts/prices.py [VERSION]
 
-Without a version: the newest one. Then set `Prices::BUILT_IN_SOURCE` in src/price/prices.rs to the printed one.
+Without a version: the newest one. Then set `Prices::BUILT_IN_SOURCE` in crates/provider/src/price/prices.rs to the printed one.
 """
 
 import json
@@ -67,7 +67,7 @@ def main():
         table = json.loads(zipfile.ZipFile(wheel).read(TABLE))
         print("LiteLLM", wheel.name.split("-")[1])
     lines = [f"{json.dumps(model)}: {json.dumps(row, separators=(',', ':'))}" for model, row in rows(table)]
-    target = pathlib.Path(__file__).parent.parent / "src/price/prices.json"
+    target = pathlib.Path(__file__).parent.parent / "crates/provider/src/price/prices.json"
     target.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print(f"{len(lines)} models in {target}")
 

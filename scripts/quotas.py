@@ -6,7 +6,7 @@
     python3 scripts/quotas.py --today 2027-01-01  as of another day
 
 Each line has the age in days, the provider, the models, the limits and the source. After a check, change
-`limits` and `as_of` of the row in src/provider/quotas.json. The exit code is 1 if a row is listed.
+`limits` and `as_of` of the row in crates/provider/src/quotas.json. The exit code is 1 if a row is listed.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import json
 import pathlib
 import sys
 
-TABLE = pathlib.Path(__file__).parent.parent / "src/provider/quotas.json"
+TABLE = pathlib.Path(__file__).parent.parent / "crates/provider/src/quotas.json"
 
 
 def date(text):

@@ -97,6 +97,7 @@ data PACELINE_TRACES traces
 # default features.
 check_features() {
   local feature package
+  local -x RUSTFLAGS="${RUSTFLAGS:-} -D warnings"
   for feature in zones regex reqwest-middleware axum yaml sqlite cluster redis nats metrics tokenizer; do
     step cargo check --quiet --no-default-features --features "$feature"
   done
@@ -138,6 +139,7 @@ beside step bash scripts/instructions.sh
 step "${runner[@]}" --package paceline-provider \
   --features serde_json/arbitrary_precision,serde_json/preserve_order --test provider
 step "${runner[@]}" --package paceline-limiter --no-default-features --test missing_feature
+step "${runner[@]}" --package paceline --no-default-features --test it -- missing_feature
 step cargo test --doc --workspace --all-features
 # Models of concurrent threads: see crates/limiter/tests/models. A separate target directory keeps the flag from
 # rebuilding everything else.

@@ -6,7 +6,5 @@ struct Readme;
 struct Cluster;
 #[doc = include_str!("../docs/coming-from.md")]
 struct ComingFrom;
-#[doc = include_str!("../docs/configuration.md")]
-struct Configuration;
 #[doc = include_str!("../docs/providers.md")]
 struct Providers;

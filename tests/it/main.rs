@@ -5,7 +5,6 @@ mod dependencies;
 mod limiter;
 mod middleware;
 mod module_imports;
-#[cfg(feature = "cluster")]
 mod parity;
 mod pure;
 mod replay;

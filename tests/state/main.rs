@@ -2,4 +2,3 @@
 
 mod cluster;
 mod parity;
-mod stored_limits;

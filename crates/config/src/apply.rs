@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use paceline_limiter::limiter::{Limiter, QuotaOrigin};
 use paceline_limiter::quota::Quota;
+use paceline_provider::Profile;
 
 use crate::applied::Applied;
 use crate::config::Config;
 use crate::tree::FieldPath;
 use crate::value::{ConfiguredQuota, Keys, WaitingConfig};
-use paceline_provider::Profile;
 
 impl Config {
     /// Applies this configuration to a running limiter that was built from `previous`, and its prices to the layers of

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
+use paceline_cluster::{Shared, SharedError};
 use paceline_limiter::limiter::Backend;
 
 use crate::config::Config;
 use crate::open::OpenError;
 use crate::value::ClusterConfig;
-use paceline_cluster::{Shared, SharedError};
 
 impl Config {
     /// Connects to the shared limits of the section `cluster`, for a [builder](Self::builder). Returns

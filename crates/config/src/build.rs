@@ -1,7 +1,7 @@
+use paceline::middleware::{Http, RateLimitLayer, Retries};
 use paceline_limiter::limiter::{Builder, Limiter};
 
 use crate::config::Config;
-use paceline::middleware::{Http, RateLimitLayer, Retries};
 
 /// The prefix of the keys that clients of `paceline serve` name in `/rate/{key}`. They have the quotas of the names after
 /// it, in buckets of their own.

@@ -4,12 +4,12 @@ use std::hash::{BuildHasher, Hasher};
 use std::process;
 use std::sync::Arc;
 
+use paceline_cluster::{Agent, Bus, NatsBus, RedisBus};
 use paceline_limiter::limiter::Limiter;
 
 use crate::config::Config;
 use crate::open::OpenError;
 use crate::value::{BusConfig, BusServer, TlsConfig};
-use paceline_cluster::{Agent, Bus, NatsBus, RedisBus};
 
 impl Config {
     /// Joins a limiter to the bus of this configuration, if there is one. Until it is dropped, the limiter

@@ -3,6 +3,9 @@ use std::sync::Arc;
 
 use paceline_limiter::limiter::{Reduction, UnknownKey};
 use paceline_limiter::quota::{Margin, Share};
+use paceline_provider::Profile;
+use paceline_provider::account_limits::AccountLimits;
+use paceline_provider::price::{PriceList, Prices};
 
 use crate::error::ConfigError;
 use crate::load::Layers;
@@ -11,9 +14,6 @@ use crate::tree::Source;
 use crate::value::{
     BusConfig, ClusterConfig, ConfiguredQuota, RetryConfig, StoreConfig, WaitingConfig,
 };
-use paceline_provider::Profile;
-use paceline_provider::account_limits::AccountLimits;
-use paceline_provider::price::{PriceList, Prices};
 
 /// A valid configuration. The [module](super) documents the file format.
 ///

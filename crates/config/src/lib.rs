@@ -93,3 +93,7 @@ pub use watched_file::WatchedFile;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/configuration.md")]
+mod page {}

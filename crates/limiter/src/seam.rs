@@ -24,9 +24,8 @@ pub use crate::timestamp::nanos;
 
 use crate::engine::Rule;
 use crate::limiter::{
-    Acquire, AcquireError, Event, Feedback, Gate, Latency, LearnedLimit, Limiter, Measured,
-    MissingFeature, Permit, Quotas, RateLimited, Refused, Reservation, Reserved, Sleep,
-    Utilization,
+    Acquire, AcquireError, Event, Feedback, Gate, Latency, LearnedLimit, Limiter, Measured, Permit,
+    Quotas, RateLimited, Refused, Reservation, Reserved, Sleep, Utilization,
 };
 use crate::quota::{Calendar, Cost, Dimension, Key, Period};
 use crate::timestamp::Timestamp;
@@ -250,11 +249,6 @@ pub fn set_optional(cost: &mut Cost, name: &str, amount: u64) {
 #[inline]
 pub const fn key_of(text: CompactString) -> Key {
     Key::from_text(text)
-}
-
-/// Returns the error of a setting that needs a Cargo feature.
-pub fn missing_feature(what: &str, feature: &'static str) -> MissingFeature {
-    MissingFeature { what: what.to_owned(), feature }
 }
 
 /// Returns the calendar of periods of UTC.

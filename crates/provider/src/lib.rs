@@ -7,8 +7,8 @@
 //! - the headers of a response into [`LimitReading`]s and the delay before a retry;
 //! - a status, headers and an error body into a [`Refusal`], a [`Class`] and an [`ApiError`].
 //!
-//! All functions of this module are pure: they use no network, clock or locks. The only state is that
-//! of a [`Scanner`], which is bounded, and the list of custom profiles. Waiting, retrying and counting
+//! All functions are pure: they use no network, clock or locks. The only state is that of a [`Scanner`], which is
+//! bounded, the list of custom profiles, and a [`PriceList`](price::PriceList). Waiting, retrying and counting
 //! belong to `paceline_limiter`. No input causes a panic; unreadable input is reported
 //! ([`Estimate::exact`]) or read as `None`.
 //!

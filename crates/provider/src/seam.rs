@@ -1,4 +1,4 @@
-//! What the layer and the command of paceline need of the providers beyond the interface of their users. Unstable: it may
+//! What the layer, the server and the command of paceline need of the providers beyond the interface of their users. Unstable: it may
 //! change in any version.
 
 use std::time::Duration;

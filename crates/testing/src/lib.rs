@@ -15,6 +15,7 @@ pub mod metrics_page;
 pub mod process;
 pub mod servers;
 pub mod set_clock;
+pub mod tls_servers;
 mod until;
 pub mod upstream;
 pub mod wire;

@@ -18,6 +18,8 @@ mod guessed_costs;
 mod keys;
 mod long_waits;
 mod margins;
+#[cfg(not(feature = "zones"))]
+mod missing_feature;
 mod missing_limits;
 mod never_reset;
 mod observed_headers;

@@ -31,8 +31,6 @@ mod g07;
 mod g08;
 mod g09;
 mod g10;
-#[cfg(feature = "yaml")]
-mod g10_config;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
@@ -47,14 +45,22 @@ mod s01;
 mod s02;
 mod s03;
 mod s04;
+#[cfg(feature = "cluster")]
 mod s05;
+#[cfg(feature = "cluster")]
 mod s06;
+#[cfg(feature = "cluster")]
 mod s07;
+#[cfg(feature = "cluster")]
 mod s08;
+#[cfg(feature = "cluster")]
 mod s09;
+#[cfg(feature = "cluster")]
 mod s10;
+#[cfg(feature = "cluster")]
 mod s11;
 mod s12;
+#[cfg(feature = "cluster")]
 mod s13;
 mod table;
 

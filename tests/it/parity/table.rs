@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 const ROWS: [(char, usize); 5] = [('g', 20), ('f', 9), ('s', 14), ('c', 15), ('d', 9)];
 
 /// The test folders of the packages that have rows.
-const FOLDERS: [&str; 4] = ["tests/it", "tests/state", "crates/serve/tests", "crates/cli/tests"];
+const FOLDERS: [&str; 5] =
+    ["tests/it", "tests/state", "crates/config/tests", "crates/serve/tests", "crates/cli/tests"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

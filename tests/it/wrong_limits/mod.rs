@@ -3,7 +3,7 @@
 mod algorithms;
 mod meter;
 mod provider;
-#[cfg(feature = "metrics")]
+#[cfg(all(feature = "cluster", feature = "metrics"))]
 mod reports;
 mod retries;
 mod work;

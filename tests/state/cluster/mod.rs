@@ -7,7 +7,6 @@ mod bus_local;
 mod bus_servers;
 mod causes;
 mod clock;
-mod config;
 mod distance;
 mod failure;
 mod faults;
@@ -29,7 +28,6 @@ mod shared;
 mod swarm;
 mod tickets;
 mod tls;
-mod tls_servers;
 mod wakes;
 
 use std::net::TcpStream;

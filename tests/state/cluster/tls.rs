@@ -16,7 +16,7 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::shared::{closed, limiter};
-use super::tls_servers::{Authority, Sentinel, TlsRedis};
+use paceline_testing::tls_servers::{Authority, Sentinel, TlsRedis};
 use paceline_testing::until;
 
 /// Starts a server with a self-signed certificate that sends `greeting` in plain text first.
@@ -105,18 +105,18 @@ fn client_certificates_are_presented_to_server_and_bus() {
     authority.issue("server", "127.0.0.1", 2200);
     authority.issue("client", "client", 2200);
     let redis = TlsRedis::start(&authority, "server", "yes", &[]);
-    let client = authority.client("client");
+    let client = client(&authority);
     for scheme in ["rediss", "valkeys"] {
         assert_shared(&format!("{scheme}://{}", redis.address()), &client);
     }
     let bus = RedisBus::connect_with_tls(&format!("rediss://{}", redis.address()), client).unwrap();
     until("the bus is connected", || bus.status().connected);
     let url = format!("rediss://{}", redis.address());
-    assert_cause(&url, &authority.trusted(), "TLS: the server requires a client certificate; ");
+    assert_cause(&url, &trusted(&authority), "TLS: the server requires a client certificate; ");
     let other = Authority::new();
     other.issue("client", "client", 2200);
     let key = other.path("client-key.pem");
-    let foreign = authority.trusted().with_client(other.path("client.pem"), key);
+    let foreign = trusted(&authority).with_client(other.path("client.pem"), key);
     assert_cause(&url, &foreign, "TLS: the server rejects the client certificate; ");
 }
 
@@ -138,8 +138,8 @@ fn nodes_of_cluster_get_certificates_of_their_own_store() {
     });
     let url = format!("rediss-cluster://{}", redis.address());
     // Another store on another thread, with other certificates.
-    let other = Shared::builder(&url, "account").tls(authority.trusted()).connect().unwrap();
-    assert_shared(&url, &authority.client("client"));
+    let other = Shared::builder(&url, "account").tls(trusted(&authority)).connect().unwrap();
+    assert_shared(&url, &client(&authority));
     assert!(!other.status().connected);
 }
 
@@ -151,10 +151,10 @@ fn sentinels_are_asked_with_and_without_tls() {
     let plain = redis.plain.server().address.port();
     let sentinel = Sentinel::start(&authority, redis.port, Some("server"));
     let url = format!("rediss-sentinel://127.0.0.1:{}", sentinel.port);
-    assert_shared(&format!("{url}/mymaster"), &authority.trusted());
+    assert_shared(&format!("{url}/mymaster"), &trusted(&authority));
     assert_cause(
         &format!("{url}/another"),
-        &authority.trusted(),
+        &trusted(&authority),
         "don't know a master of this name",
     );
     let sentinel = Sentinel::start(&authority, plain, None);
@@ -180,10 +180,10 @@ fn causes_of_failed_handshakes_are_named() {
         ("foreign", "TLS: the server's certificate is for another host name; "),
     ] {
         let redis = TlsRedis::start(&authority, file, "no", &[]);
-        assert_cause(&format!("rediss://{}", redis.address()), &authority.trusted(), cause);
+        assert_cause(&format!("rediss://{}", redis.address()), &trusted(&authority), cause);
     }
     let plain = redis.plain.url().replace("redis://", "rediss://");
-    assert_cause(&plain, &authority.trusted(), "TLS: the server doesn't answer the handshake; ");
+    assert_cause(&plain, &trusted(&authority), "TLS: the server doesn't answer the handshake; ");
     assert_cause(
         &url.replace("rediss", "redis"),
         &Tls::new(),
@@ -241,37 +241,18 @@ fn renewed_certificate_applies_to_next_connection() {
     authority.issue("client", "client", 2021);
     let redis = TlsRedis::start(&authority, "server", "yes", &[]);
     let url = format!("rediss://{}", redis.address());
-    let shared = closed(&url).tls(authority.client("client")).connect().unwrap();
+    let shared = closed(&url).tls(client(&authority)).connect().unwrap();
     until("the expired certificate is rejected", || shared.outage_cause().is_some());
     authority.issue("client", "client", 2200);
     until("the renewed certificate is accepted", || shared.status().connected);
 }
 
-#[test]
-fn configuration_names_certificate_files_relative_to_itself() {
-    let authority = Authority::new();
-    authority.issue("server", "127.0.0.1", 2200);
-    authority.issue("client", "client", 2200);
-    let redis = TlsRedis::start(&authority, "server", "yes", &[]);
-    let (url, tls) = (
-        format!("rediss://{}", redis.address()),
-        "{ca: ca.pem, cert: client.pem, key: client-key.pem}",
-    );
-    let text = format!(
-        "quotas: {{m: {{rpd: 1}}}}\ncluster: {{redis: '{url}', account: a, timeout: 2s, tls: {tls}}}\n\
-         bus: {{redis: '{url}', tls: {tls}}}"
-    );
-    std::fs::write(authority.path("paceline.yaml"), text).unwrap();
-    let one = paceline_config::open(authority.path("paceline.yaml")).unwrap().limiter;
-    let other = paceline_config::open(authority.path("paceline.yaml")).unwrap().limiter;
-    let is_connected = |limiter: &paceline::Limiter| {
-        let status = limiter.state().backend_status().unwrap();
-        let measured = limiter.state().measurements();
-        let bus =
-            measured.iter().find(|measured| measured.name == "paceline_bus_connected").unwrap();
-        status.connected && bus.value == paceline::limiter::Measured::Flag(true)
-    };
-    until("both are connected", || is_connected(&one) && is_connected(&other));
-    assert!(one.try_acquire("m", &Cost::new()).is_ok());
-    assert!(other.try_acquire("m", &Cost::new()).is_err());
+/// Returns the certificates of a client that trusts this authority.
+fn trusted(authority: &Authority) -> Tls {
+    Tls::new().with_ca(authority.path("ca.pem"))
+}
+
+/// Returns the certificates of a client that also presents the certificate `client.pem`.
+fn client(authority: &Authority) -> Tls {
+    trusted(authority).with_client(authority.path("client.pem"), authority.path("client-key.pem"))
 }

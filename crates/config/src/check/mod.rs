@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use paceline_limiter::limiter::{Reduction, UnknownKey};
 use paceline_limiter::quota::{Margin, Share};
+use paceline_provider::Profile;
+use paceline_provider::price::PriceList;
 
 pub use quota::regex;
 
@@ -22,8 +24,6 @@ use crate::error::Problem;
 use crate::fields::{Fields, HumanDuration, MarginFields, TextOrMap, UnknownKeyName};
 use crate::tree::{FieldPath, Node};
 use crate::value::RetryConfig;
-use paceline_provider::Profile;
-use paceline_provider::price::PriceList;
 
 /// Collects the problems of a configuration while its fields are checked.
 #[derive(Debug)]

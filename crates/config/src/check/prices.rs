@@ -1,11 +1,12 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use paceline_provider::price::{Price, Prices};
+
 use super::Check;
 use crate::fields::{PriceFields, PricesFields};
 use crate::tree::FieldPath;
 use crate::watched_file;
-use paceline_provider::price::{Price, Prices};
 
 impl Check<'_> {
     pub(super) fn prices(&mut self, fields: PricesFields) -> Prices {

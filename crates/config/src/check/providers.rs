@@ -1,11 +1,12 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use paceline_provider::account_limits::{AccountLimits, NoAccountLimits};
+use paceline_provider::{COMPATIBLE, InvalidProfile, OPENAI, Profile};
+
 use super::Check;
 use crate::fields::{HumanDuration, ProviderFields, ProviderName, TextOrMap};
 use crate::tree::FieldPath;
-use paceline_provider::account_limits::{AccountLimits, NoAccountLimits};
-use paceline_provider::{COMPATIBLE, InvalidProfile, OPENAI, Profile};
 
 impl Check<'_> {
     pub(super) fn profiles(

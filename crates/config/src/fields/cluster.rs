@@ -1,12 +1,12 @@
 use std::time::Duration;
 
+use paceline_cluster::{OnFailure, SharingMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::human_duration::HumanDuration;
 use super::secret_url::SecretUrl;
 use super::tls::TlsFields;
-use paceline_cluster::{OnFailure, SharingMode};
 
 /// Limits that many machines share through Redis or Valkey.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]

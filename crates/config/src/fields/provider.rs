@@ -1,12 +1,12 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use paceline_provider::Profile;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::human_duration::HumanDuration;
 use super::secret_url::SecretUrl;
-use paceline_provider::Profile;
 
 /// The name of a built-in profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use paceline_cluster::{OnFailure, SharingMode};
+
 use super::tls::TlsConfig;
 use crate::SecretUrl;
-use paceline_cluster::{OnFailure, SharingMode};
 
 /// Limits that many machines share.
 #[derive(Debug, Clone, PartialEq, Eq)]

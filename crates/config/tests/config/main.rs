@@ -1,8 +1,10 @@
 //! The YAML configuration file: values, errors with positions, overrides and reloading.
 
 mod design;
+mod g10;
 mod layers;
 mod limiter;
+mod machines;
 mod prices;
 mod properties;
 mod refusals;
@@ -11,6 +13,7 @@ mod schema;
 mod secrets;
 mod sections;
 mod shared_state;
+mod stored_limits;
 mod values;
 mod watch;
 mod yaml;

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use paceline::limiter::{Code, RateLimited};
+use paceline::limiter::{Code, Measured, RateLimited};
 use paceline::{Cost, Limiter};
 use paceline_config::{self as config, Config};
 use tempfile::TempDir;
 
 use paceline_testing::servers::{Nats, Redis};
+use paceline_testing::tls_servers::{Authority, TlsRedis};
 use paceline_testing::until;
 
 /// Machines that use the same configuration file.
@@ -177,4 +178,33 @@ fn agent_id_is_configured_or_generated() {
     let unnamed = Config::parse(&text.replace(", agent_id: one", "")).unwrap();
     let agents = [(); 2].map(|()| unnamed.join(&limiter).unwrap().unwrap());
     assert_ne!(agents[0].id(), agents[1].id(), "generated ids differ");
+}
+
+#[test]
+fn configuration_names_certificate_files_relative_to_itself() {
+    let authority = Authority::new();
+    authority.issue("server", "127.0.0.1", 2200);
+    authority.issue("client", "client", 2200);
+    let redis = TlsRedis::start(&authority, "server", "yes", &[]);
+    let (url, tls) = (
+        format!("rediss://{}", redis.address()),
+        "{ca: ca.pem, cert: client.pem, key: client-key.pem}",
+    );
+    let text = format!(
+        "quotas: {{m: {{rpd: 1}}}}\ncluster: {{redis: '{url}', account: a, timeout: 2s, tls: {tls}}}\n\
+         bus: {{redis: '{url}', tls: {tls}}}"
+    );
+    std::fs::write(authority.path("paceline.yaml"), text).unwrap();
+    let one = config::open(authority.path("paceline.yaml")).unwrap().limiter;
+    let other = config::open(authority.path("paceline.yaml")).unwrap().limiter;
+    let is_connected = |limiter: &Limiter| {
+        let status = limiter.state().backend_status().unwrap();
+        let measured = limiter.state().measurements();
+        let bus =
+            measured.iter().find(|measured| measured.name == "paceline_bus_connected").unwrap();
+        status.connected && bus.value == Measured::Flag(true)
+    };
+    until("both are connected", || is_connected(&one) && is_connected(&other));
+    assert!(one.try_acquire("m", &Cost::new()).is_ok());
+    assert!(other.try_acquire("m", &Cost::new()).is_err());
 }

@@ -4,21 +4,23 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use paceline::cluster::Tls;
-use paceline_testing::servers::Redis;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use tempfile::TempDir;
 
+use crate::servers::Redis;
+
 /// An authority, and the files of the certificates that it has issued.
-pub(super) struct Authority {
+#[derive(Debug)]
+pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
 }
 
+#[expect(clippy::new_without_default, reason = "a new authority has a new key")]
 impl Authority {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, "authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -28,12 +30,12 @@ impl Authority {
         Self { issuer, folder }
     }
 
-    pub(super) fn path(&self, file: &str) -> PathBuf {
+    pub fn path(&self, file: &str) -> PathBuf {
         self.folder.path().join(file)
     }
 
     /// Issues the certificate `file.pem` and its key, for a host name and until a year.
-    pub(super) fn issue(&self, file: &str, host: &str, until: i32) {
+    pub fn issue(&self, file: &str, host: &str, until: i32) {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, file);
         (params.not_before, params.not_after) =
@@ -42,17 +44,6 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         std::fs::write(self.path(&format!("{file}.pem")), certificate.pem()).unwrap();
         std::fs::write(self.path(&format!("{file}-key.pem")), key.serialize_pem()).unwrap();
-    }
-
-    /// Returns the certificates of a client that trusts this authority.
-    pub(super) fn trusted(&self) -> Tls {
-        Tls::new().with_ca(self.path("ca.pem"))
-    }
-
-    /// Returns the certificates of a client that presents the certificate `file.pem`.
-    pub(super) fn client(&self, file: &str) -> Tls {
-        let key = self.path(&format!("{file}-key.pem"));
-        self.trusted().with_client(self.path(&format!("{file}.pem")), key)
     }
 
     /// Returns the arguments of a server with the certificate `file.pem`.
@@ -72,14 +63,15 @@ impl Authority {
 }
 
 /// A Redis server that also listens on a port with TLS.
-pub(super) struct TlsRedis {
-    pub(super) plain: Redis,
-    pub(super) port: u16,
+#[derive(Debug)]
+pub struct TlsRedis {
+    pub plain: Redis,
+    pub port: u16,
 }
 
 impl TlsRedis {
     /// Starts a server with the certificate `file.pem`. `auth` is `yes` to require a client certificate.
-    pub(super) fn start(authority: &Authority, file: &str, auth: &str, more: &[&str]) -> Self {
+    pub fn start(authority: &Authority, file: &str, auth: &str, more: &[&str]) -> Self {
         let port = free_port();
         let arguments = authority.arguments(port, file, auth);
         let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -87,20 +79,21 @@ impl TlsRedis {
         Self { plain: Redis::with(&arguments), port }
     }
 
-    pub(super) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 }
 
 /// A Sentinel that watches one master, and is killed when dropped.
-pub(super) struct Sentinel {
+#[derive(Debug)]
+pub struct Sentinel {
     child: Child,
-    pub(super) port: u16,
+    pub port: u16,
 }
 
 impl Sentinel {
     /// Starts a Sentinel for the master `mymaster`, with TLS if `file` names a certificate.
-    pub(super) fn start(authority: &Authority, master: u16, file: Option<&str>) -> Self {
+    pub fn start(authority: &Authority, master: u16, file: Option<&str>) -> Self {
         let port = free_port();
         let path = authority.path(&format!("sentinel-{port}.conf"));
         let mut text = format!("bind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 {master} 1\n");
