@@ -203,8 +203,9 @@ fn forbidden_imports(path: &str, text: &str) -> Vec<String> {
     let to_root = vec!["super"; depth].join("::") + "::";
     let mut uses = modules_after(&code, "crate::");
     uses.extend(modules_after(&code, "paceline::"));
-    // A package is a module of the same name.
-    uses.extend(modules_after(&code, "paceline_"));
+    // A package is a module of the same name. Only tests can import the helpers of tests.
+    let packages = modules_after(&code, "paceline_");
+    uses.extend(packages.into_iter().filter(|(_, name)| name != "testing"));
     let in_limiter = modules_after(&code, "paceline_limiter::");
     uses.extend(in_limiter.into_iter().filter(|(_, name)| name != "seam"));
     // In an inline module the same path leads to the module itself.
