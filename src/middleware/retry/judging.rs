@@ -44,7 +44,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     ///
     /// Reads a bounded part of an error, or of a success up to its first event, for a few seconds, and all of a success if
     /// `whole` is set, but nothing after the deadline. A response whose body can't be read goes to the caller immediately.
-    pub(in crate::middleware) fn of(
+    pub(crate) fn of(
         response: Response<B>,
         guard: ResponseGuard,
         profile: Profile,

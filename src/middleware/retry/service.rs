@@ -18,7 +18,7 @@ pub struct RetryService<S, C, O> {
 }
 
 impl<S, C, O> RetryService<S, C, O> {
-    pub(in crate::middleware) fn new(limited: RateLimitService<S, C, O>, retries: u32) -> Self {
+    pub(crate) fn new(limited: RateLimitService<S, C, O>, retries: u32) -> Self {
         Self { limited, retries }
     }
 }

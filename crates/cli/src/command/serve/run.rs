@@ -15,10 +15,7 @@ use paceline_serve::{Serve, Server, Tokens};
 ///
 /// # Errors
 /// Returns an error of the configuration or the address.
-pub(in crate::command) async fn serve(
-    args: &ServeArgs,
-    out: &mut Stdout<'_>,
-) -> Result<Exit, String> {
+pub(crate) async fn serve(args: &ServeArgs, out: &mut Stdout<'_>) -> Result<Exit, String> {
     let mut signals = Signals::listen().map_err(text)?;
     let Some(loaded) = load(args, &mut signals).await? else { return Ok(Exit::Success) };
     let settings = Serve::of(&loaded.config).map_err(text)?;

@@ -12,66 +12,66 @@ use paceline::quota::{Dimension, Window};
 
 /// The usage of a key. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::command) struct KeyUsage {
+pub(crate) struct KeyUsage {
     /// The key.
-    pub(in crate::command) key: String,
+    pub(crate) key: String,
     /// The name of its quota: the key, a glob, or `regex:` and a regular expression.
-    pub(in crate::command) quota: Option<String>,
+    pub(crate) quota: Option<String>,
     /// The usage of its limits, in the order of the quota.
-    pub(in crate::command) limits: Vec<LimitUsage>,
+    pub(crate) limits: Vec<LimitUsage>,
     /// The end of its cool-down after a refusal.
-    pub(in crate::command) cooling_until: Option<Rfc3339>,
+    pub(crate) cooling_until: Option<Rfc3339>,
     /// The kind of that refusal; null if it is unknown.
     #[serde(serialize_with = "kind_name")]
-    pub(in crate::command) cooling_kind: Option<RefusalKind>,
+    pub(crate) cooling_kind: Option<RefusalKind>,
     /// The limits measured by its provider's answers.
-    pub(in crate::command) learned: Vec<LearnedUsage>,
+    pub(crate) learned: Vec<LearnedUsage>,
     /// The used parts of the account's windows.
-    pub(in crate::command) utilization: Vec<WindowUsage>,
+    pub(crate) utilization: Vec<WindowUsage>,
     /// The longest time that a request waits for its limits, 0 if it is refused instead; null if nothing bounds it.
     #[serde(rename = "max_wait_s", serialize_with = "wait_seconds")]
-    pub(in crate::command) max_wait: Option<Duration>,
+    pub(crate) max_wait: Option<Duration>,
     /// The time of the last answer of the store of shared limits; null if they aren't shared.
-    pub(in crate::command) as_of: Option<Rfc3339>,
+    pub(crate) as_of: Option<Rfc3339>,
 }
 
 /// A limit measured by a provider's answers. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::command) struct LearnedUsage(pub(in crate::command) LearnedLimit);
+pub(crate) struct LearnedUsage(pub(crate) LearnedLimit);
 
 /// The used part of a window of the account. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::command) struct WindowUsage(pub(in crate::command) Utilization);
+pub(crate) struct WindowUsage(pub(crate) Utilization);
 
 /// The usage of a limit. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::command) struct LimitUsage {
+pub(crate) struct LimitUsage {
     /// The dimension.
-    pub(in crate::command) dimension: String,
+    pub(crate) dimension: String,
     /// The window; null for concurrency and for a limit that never resets.
     #[serde(rename = "window_s", serialize_with = "seconds")]
-    pub(in crate::command) window: Option<Window>,
+    pub(crate) window: Option<Window>,
     /// The current limit; null if unknown.
-    pub(in crate::command) limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// The limit of the quota; above `limit` while the key is reduced.
-    pub(in crate::command) original: Option<u64>,
+    pub(crate) original: Option<u64>,
     /// The amount used.
-    pub(in crate::command) used: u64,
+    pub(crate) used: u64,
     /// The amount reserved by requests in flight.
-    pub(in crate::command) held: u64,
+    pub(crate) held: u64,
     /// The available amount, less the margin; null if the limit is unknown.
-    pub(in crate::command) available: Option<u64>,
+    pub(crate) available: Option<u64>,
     /// The time at which the limit is unused again; null if it is unused now.
-    pub(in crate::command) resets_at: Option<Rfc3339>,
+    pub(crate) resets_at: Option<Rfc3339>,
 }
 
 /// A time, written as RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::command) struct Rfc3339(pub(in crate::command) Timestamp);
+pub(crate) struct Rfc3339(pub(crate) Timestamp);
 
 impl KeyUsage {
     /// Returns the usage of a key, with or without a quota.
-    pub(in crate::command) fn new(
+    pub(crate) fn new(
         key: &str,
         quota: Option<String>,
         stats: &KeyStats,

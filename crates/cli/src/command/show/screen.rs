@@ -2,17 +2,17 @@ use console::Term;
 
 /// The properties of standard output.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::command) struct Screen {
+pub(crate) struct Screen {
     /// The width in columns.
-    pub(in crate::command) width: usize,
+    pub(crate) width: usize,
     /// The height in lines; `None` for a file or a pipe.
     height: Option<usize>,
-    pub(in crate::command) colors: bool,
+    pub(crate) colors: bool,
 }
 
 impl Screen {
     /// Returns the current properties; a terminal may be resized.
-    pub(in crate::command) fn stdout() -> Self {
+    pub(crate) fn stdout() -> Self {
         let term = Term::stdout();
         let size = term.is_term().then(|| term.size_checked()).flatten();
         let (height, width) = match size {

@@ -10,7 +10,7 @@ use paceline::Timestamp;
 use paceline::quota::Window;
 
 /// A table of keys and their limits with a maximum width.
-pub(in crate::command) struct KeyTable<'a> {
+pub(crate) struct KeyTable<'a> {
     keys: &'a [KeyUsage],
     now: Timestamp,
     /// The maximum width in columns.
@@ -20,12 +20,7 @@ pub(in crate::command) struct KeyTable<'a> {
 
 impl<'a> KeyTable<'a> {
     /// Returns a table of the keys at `now`.
-    pub(in crate::command) fn new(
-        keys: &'a [KeyUsage],
-        now: Timestamp,
-        width: usize,
-        colors: bool,
-    ) -> Self {
+    pub(crate) fn new(keys: &'a [KeyUsage], now: Timestamp, width: usize, colors: bool) -> Self {
         Self { keys, now, width, colors }
     }
 
@@ -216,7 +211,7 @@ fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 }
 
 /// Returns the name of a window.
-pub(in crate::command) fn unit(window: Window) -> String {
+pub(crate) fn unit(window: Window) -> String {
     let named = [
         (Window::SECOND, "second"),
         (Window::MINUTE, "minute"),

@@ -10,7 +10,7 @@ use crate::command::signal::StopRequests;
 use crate::command::{Exit, LimitArgs};
 
 /// Runs the provider until it is stopped, and prints its counters.
-pub(in crate::command) async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
+pub(crate) async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     args.check_limits().map_err(text)?;
     let settings = args.settings()?;
     let server = match &args.log {
@@ -37,7 +37,7 @@ pub(in crate::command) async fn simulate(args: &SimulateArgs) -> Result<Exit, St
 }
 
 /// Returns the settings of a provider with these limits.
-pub(in crate::command) fn limit_settings(limits: &LimitArgs) -> Settings {
+pub(crate) fn limit_settings(limits: &LimitArgs) -> Settings {
     let amount = |limit: Option<u64>| limit.unwrap_or(0);
     Settings::default()
         .with_rpm(amount(limits.rpm))
