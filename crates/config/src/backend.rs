@@ -29,17 +29,15 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// Returns [`OpenError`] if the system can't start a thread. An unreachable server is not an error: connecting is retried until it responds.
+    /// Returns [`OpenError`] if the system can't start a thread. An unreachable server is not an error: connecting is
+    /// retried until it responds.
     pub fn backend(&self) -> Result<Option<Arc<dyn Backend>>, OpenError> {
-        self.cluster.as_ref().map(ClusterConfig::backend).transpose()
+        let Some(cluster) = &self.cluster else { return Ok(None) };
+        Ok(Some(cluster.connect()?))
     }
 }
 
 impl ClusterConfig {
-    fn backend(&self) -> Result<Arc<dyn Backend>, OpenError> {
-        Ok(self.connect()?)
-    }
-
     /// Connects to the shared limits, for a [builder](Config::builder).
     ///
     /// # Errors
