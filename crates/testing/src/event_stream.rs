@@ -1,7 +1,6 @@
 //! Messages of AWS event streams as sent by a server.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 /// Returns a message with these text headers.
 pub fn message(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
@@ -37,7 +36,7 @@ pub fn event(kind: &str, payload: &str) -> Vec<u8> {
 
 /// Returns an event of `invoke-with-response-stream` around a model's JSON.
 pub fn chunk(json: &str) -> Vec<u8> {
-    event("chunk", &format!(r#"{{"p":"abcdefg","bytes":"{}"}}"#, STANDARD.encode(json)))
+    event("chunk", &format!(r#"{{"p":"abcdefg","bytes":"{}"}}"#, BASE64_STANDARD.encode(json)))
 }
 
 fn crc32(bytes: &[u8]) -> u32 {

@@ -97,7 +97,7 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    fn start(
+    pub(crate) fn start(
         program: &'static str,
         environment: &Environment,
         arguments: impl Fn(u16, &Path) -> Vec<String>,
@@ -187,7 +187,7 @@ fn spawn(program: &str, arguments: &[String], environment: &Environment) -> Chil
     })
 }
 
-fn free() -> SocketAddr {
+pub(crate) fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 

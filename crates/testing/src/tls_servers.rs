@@ -1,15 +1,13 @@
 //! Certificates, and Redis servers, a cluster and Sentinels with TLS.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
 use tempfile::TempDir;
 
-use crate::servers::Redis;
+use crate::servers::{Redis, ServerProcess, free};
 
 /// An authority, and the files of the certificates that it has issued.
 #[derive(Debug)]
@@ -72,7 +70,7 @@ pub struct TlsRedis {
 impl TlsRedis {
     /// Starts a server with the certificate `file.pem`. `auth` is `yes` to require a client certificate.
     pub fn start(authority: &Authority, file: &str, auth: &str, more: &[&str]) -> Self {
-        let port = free_port();
+        let port = free().port();
         let arguments = authority.arguments(port, file, auth);
         let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         arguments.extend(more);
@@ -84,43 +82,32 @@ impl TlsRedis {
     }
 }
 
-/// A Sentinel that watches one master, and is killed when dropped.
+/// A Sentinel that watches one master.
 #[derive(Debug)]
-pub struct Sentinel {
-    child: Child,
-    pub port: u16,
-}
+pub struct Sentinel(ServerProcess);
 
 impl Sentinel {
     /// Starts a Sentinel for the master `mymaster`, with TLS if `file` names a certificate.
     pub fn start(authority: &Authority, master: u16, file: Option<&str>) -> Self {
-        let port = free_port();
-        let path = authority.path(&format!("sentinel-{port}.conf"));
-        let mut text = format!("bind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 {master} 1\n");
-        match file {
-            Some(file) => {
-                text += "port 0\ntls-replication yes\n";
-                for pair in authority.arguments(port, file, "no").chunks(2) {
-                    text += &format!("{} {}\n", pair[0].trim_start_matches("--"), pair[1]);
+        Self(ServerProcess::start("redis-server", &[], |port, folder| {
+            let path = folder.join("sentinel.conf");
+            let mut text =
+                format!("bind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 {master} 1\n");
+            match file {
+                Some(file) => {
+                    text += "port 0\ntls-replication yes\n";
+                    for pair in authority.arguments(port, file, "no").chunks(2) {
+                        text += &format!("{} {}\n", pair[0].trim_start_matches("--"), pair[1]);
+                    }
                 }
+                None => text += &format!("port {port}\n"),
             }
-            None => text += &format!("port {port}\n"),
-        }
-        std::fs::write(&path, text).unwrap();
-        let mut command = Command::new("redis-server");
-        command.arg(&path).arg("--sentinel").stdin(Stdio::null());
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        Self { child, port }
+            std::fs::write(&path, text).unwrap();
+            vec![path.to_string_lossy().into_owned(), "--sentinel".to_owned()]
+        }))
     }
-}
 
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub fn port(&self) -> u16 {
+        self.0.address.port()
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

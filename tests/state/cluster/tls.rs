@@ -150,7 +150,7 @@ fn sentinels_are_asked_with_and_without_tls() {
     let mut redis = TlsRedis::start(&authority, "server", "no", &[]);
     let plain = redis.plain.server().address.port();
     let sentinel = Sentinel::start(&authority, redis.port, Some("server"));
-    let url = format!("rediss-sentinel://127.0.0.1:{}", sentinel.port);
+    let url = format!("rediss-sentinel://127.0.0.1:{}", sentinel.port());
     assert_shared(&format!("{url}/mymaster"), &trusted(&authority));
     assert_cause(
         &format!("{url}/another"),
@@ -158,7 +158,7 @@ fn sentinels_are_asked_with_and_without_tls() {
         "don't know a master of this name",
     );
     let sentinel = Sentinel::start(&authority, plain, None);
-    let url = format!("redis-sentinel://127.0.0.1:1,127.0.0.1:{}/mymaster", sentinel.port);
+    let url = format!("redis-sentinel://127.0.0.1:1,127.0.0.1:{}/mymaster", sentinel.port());
     assert_shared(&url, &Tls::new());
 }
 
