@@ -108,8 +108,8 @@ check_features() {
   for feature in redis nats schema; do
     step cargo check --quiet --package paceline-cluster --no-default-features --features "$feature"
   done
-  for package in paceline-limiter paceline-provider paceline-store paceline-cluster paceline-config paceline-simulate paceline-serve paceline-cli; do
-    step cargo check --quiet --package "$package"
+  for package in crates/*/; do
+    step cargo check --quiet --package "paceline-$(basename "$package")"
   done
 }
 CARGO_TARGET_DIR=target/features beside check_features
@@ -130,8 +130,7 @@ else
   echo "cargo-nextest is not installed: using cargo test"
   runner=(cargo test)
 fi
-step "${runner[@]}" --workspace --all-features --lib --bins --examples --test it --test allocations --test state \
-  --test engine --test missing_feature --test provider --test store --test config --test shared_protocol --test simulate --test serve --test command
+step "${runner[@]}" --workspace --all-features --tests --examples
 # Instruction counts of the hot paths, compared with benches/instructions/accepted.toml.
 beside step bash scripts/instructions.sh
 # Parsing must not depend on features of serde_json, which other crates may enable. Without features of the
