@@ -6,9 +6,7 @@ use paceline_limiter::Timestamp;
 #[cfg(not(all(feature = "regex", feature = "zones")))]
 use paceline_limiter::limiter::BuildError;
 use paceline_limiter::limiter::{LimitRules, Limiter};
-use paceline_limiter::quota::{
-    Algorithm, Calendar, Dimension, Period, Quota, SettleAt, UnknownZone,
-};
+use paceline_limiter::quota::{Algorithm, Calendar, Dimension, Period, Quota, UnknownZone};
 
 /// A provider whose day begins at midnight in a time zone.
 #[derive(Debug)]
@@ -21,10 +19,6 @@ impl LimitRules for DailyIn {
 
     fn algorithm(&self) -> Algorithm {
         Algorithm::SlidingWindow
-    }
-
-    fn settles(&self, _: &Dimension) -> SettleAt {
-        SettleAt::End
     }
 
     fn default_quotas(&self) -> Result<Vec<(&'static str, Quota)>, UnknownZone> {

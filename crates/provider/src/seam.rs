@@ -1,5 +1,5 @@
-//! What the layer, the server and the command of paceline need of the providers beyond the interface of their users. Unstable: it may
-//! change in any version.
+//! What the layer, the server and the command of paceline need of the providers beyond the interface of their users.
+//! Unstable: it may change in any version.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use crate::Profile;
 
 /// The prices of models, by provider.
 ///
-/// The [built-in](Self::built_in) ones are an excerpt of LiteLLM's table, `crates/provider/src/price/prices.json`; a file in the
+/// The [built-in](Self::built_in) ones are an excerpt of LiteLLM's table, `src/price/prices.json`; a file in the
 /// format of that table ([`from_litellm`](Self::from_litellm)) or single prices ([`with`](Self::with)) take
 /// precedence.
 #[derive(Clone, Default, PartialEq, Eq)]
