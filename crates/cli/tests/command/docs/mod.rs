@@ -46,23 +46,32 @@ fn blocks_of_every_page_run_in_order() {
 /// Rustdoc runs the Rust blocks of pages that a source file includes.
 #[test]
 fn rust_pages_are_doctests() {
+    let included = included_pages();
     for page in pages() {
         if page.blocks().iter().all(|block| block.language != "rust") {
             continue;
         }
-        let (package, name) = match page.name.strip_prefix("crates/") {
-            Some(rest) => {
-                let (package, name) = rest.split_once('/').expect("a page of a package");
-                (root().join("crates").join(package), name.to_owned())
-            }
-            None => (root(), page.name.clone()),
-        };
-        let include = format!("include_str!(\"../{name}\")");
-        let files = ["src/lib.rs", "src/doc_pages.rs"].map(|file| package.join(file));
-        let includes =
-            |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains(&include));
-        assert!(files.iter().any(includes), "{}: no source file has {include}", page.name);
+        let path = root().join(&page.name).canonicalize().expect("the page");
+        assert!(included.contains(&path), "{}: no source file includes it", page.name);
     }
+}
+
+/// Files that the packages include in their documentation.
+fn included_pages() -> Vec<PathBuf> {
+    let packages = fs::read_dir(root().join("crates")).expect("the packages");
+    let packages = packages.map(|package| package.expect("a package").path());
+    let mut included = Vec::new();
+    for source in packages.chain([root()]).map(|package| package.join("src")) {
+        for file in ["lib.rs", "doc_pages.rs"] {
+            let text = fs::read_to_string(source.join(file)).unwrap_or_default();
+            let names =
+                text.split("include_str!(\"").skip(1).filter_map(|rest| rest.split('"').next());
+            included.extend(
+                names.map(|name| source.join(name).canonicalize().expect("an included file")),
+            );
+        }
+    }
+    included
 }
 
 #[test]
