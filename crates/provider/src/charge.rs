@@ -3,6 +3,7 @@ use wildmatch::WildMatch;
 
 use crate::Terms;
 use crate::admission::AdmissionCharge;
+use crate::cached_prompt::{CacheReads, CachedPrompt};
 use crate::estimate::{Guess, TotalTokens, UNBOUNDED_OUTPUT};
 use crate::prompt_weights::PromptWeights;
 use crate::request::Request;
@@ -44,45 +45,6 @@ enum Counted {
     Input,
     /// The input that the response states, and the bound of the output.
     PromptAndBound,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CacheReads {
-    Charged,
-    /// Not charged to `Tokens`.
-    FreeOfTotal,
-    /// Charged neither to `Tokens` nor to `InputTokens`.
-    Free,
-}
-
-/// The prompt of a request, of which the provider may read a part from a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CachedPrompt {
-    reads: CacheReads,
-    /// True if the request marks a part that is kept in a cache.
-    is_marked: bool,
-}
-
-impl CachedPrompt {
-    /// A prompt that is charged in full.
-    pub const CHARGED: Self = Self { reads: CacheReads::Charged, is_marked: false };
-
-    /// Returns true if tokens that are read from a cache aren't charged.
-    pub fn may_be_free(self) -> bool {
-        self.reads != CacheReads::Charged
-    }
-
-    /// Marks the part of a cost that a read from a cache saves as a guess, so that a prompt above a limit isn't refused:
-    /// if the request marks a part of its prompt, or earlier ones were `seen` to be read from a cache.
-    pub fn guess(self, cost: Cost, seen: bool) -> Cost {
-        match self.reads {
-            CacheReads::FreeOfTotal if seen || self.is_marked => cost.guessed_tokens(u64::MAX),
-            CacheReads::Free if seen || self.is_marked => {
-                cost.guessed_input_tokens().guessed_tokens(u64::MAX)
-            }
-            _ => cost,
-        }
-    }
 }
 
 /// The reservation for a request, before it is sent.
@@ -139,8 +101,7 @@ impl Charge {
 
     /// Returns the terms of prompts that may be read from a cache.
     pub(super) fn cached_prompt(&self, marks_cache: impl FnOnce() -> bool) -> CachedPrompt {
-        let is_marked = self.cache_reads != CacheReads::Charged && marks_cache();
-        CachedPrompt { reads: self.cache_reads, is_marked }
+        CachedPrompt::new(self.cache_reads, marks_cache)
     }
 
     /// Reserves `max_tokens` in full until the response ends, as the provider does. Without this

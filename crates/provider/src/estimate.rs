@@ -1,6 +1,6 @@
 use paceline_limiter::quota::{Cost, Key};
 
-use crate::charge::CachedPrompt;
+use crate::cached_prompt::CachedPrompt;
 use crate::{Operation, Terms};
 
 /// The model and the cost of a request, estimated before it is sent.

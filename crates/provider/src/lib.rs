@@ -53,6 +53,7 @@ mod anthropic;
 mod api;
 mod azure;
 mod bedrock;
+mod cached_prompt;
 mod charge;
 mod class;
 mod cohere;

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use paceline_limiter::Limiter;
 use paceline_limiter::quota::{Cost, Dimension, Key};
 
-pub use crate::charge::CachedPrompt;
+pub use crate::cached_prompt::CachedPrompt;
 pub use crate::estimate::{OutputGuess, Pricing};
 
 use crate::price::{Price, Prices};

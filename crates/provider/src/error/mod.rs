@@ -11,7 +11,6 @@ use http::HeaderMap;
 pub use rules::ErrorRules;
 
 use crate::json_member;
-use crate::scanner::ErrorParts;
 
 /// An error as a provider states it.
 ///
@@ -30,29 +29,13 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// Reads an error body, keeping at most 1 KiB of its message. Returns `None` if it states neither
-    /// code, type nor message.
-    ///
-    /// ```
-    /// # use paceline_provider::ApiError;
-    /// let body = br#"{"error": {"type": "tokens", "code": "rate_limit_exceeded",
-    ///     "message": "Rate limit reached on tokens per min (TPM): Limit 10000, Used 8782"}}"#;
-    /// let error = ApiError::read(body).expect("an error");
-    /// assert_eq!(error.code(), Some("rate_limit_exceeded"));
-    /// ```
-    pub fn read(body: &[u8]) -> Option<Self> {
-        let known = ErrorParts::read(body);
-        let error = known.or_else(|| Self::new("", "", text(body, OTHER_MESSAGES)?))?;
-        Some(error.naming(body))
-    }
-
     /// Sets the quota and the reason that this JSON states.
-    fn naming(mut self, json: &[u8]) -> Self {
+    pub(super) fn naming(mut self, json: &[u8]) -> Self {
         // Of several quotas the one of the longest window counts: it resets last.
         let quotas = || json_member::values(json, "quotaId");
         let long = quotas().find(|quota| quota.contains("PerDay"));
         self.quota = long.or(quotas().next()).and_then(name);
-        self.reason = text(json, &["reason"]).and_then(name).map(Into::into);
+        self.reason = json_member::values(json, "reason").next().and_then(name).map(Into::into);
         self
     }
 
@@ -136,11 +119,6 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// Returns the first of these members in a body.
-fn text<'b>(body: &'b [u8], names: &[&str]) -> Option<&'b str> {
-    names.iter().find_map(|name| json_member::values(body, name).next())
-}
-
 /// Returns the text, cut to the length of a name; `None` if it is empty.
 fn name(text: &str) -> Option<CompactString> {
     let end = text.char_indices().nth(MAX_NAME).map_or(text.len(), |(end, _)| end);
@@ -164,6 +142,3 @@ const SHOWN: usize = 300;
 
 /// Characters of a code, type or quota id that are kept; known ones are shorter.
 const MAX_NAME: usize = 200;
-
-/// Members that hold a message in AWS's errors and in FastAPI's validation errors.
-const OTHER_MESSAGES: &[&str] = &["Message", "msg"];

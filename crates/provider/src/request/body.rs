@@ -1,13 +1,14 @@
 use compact_str::CompactString;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
 
-use super::Request;
 use super::definition::Definition;
 use super::key::{Key, RootKey};
-use super::medium::{Media, MediumKind};
+use super::media::Media;
+use super::medium::MediumKind;
 use super::named::{Mention, NOT_A_STRING};
 use super::prompt::{Content, Items};
 use super::reasoning::ReasoningField;
+use super::request::Request;
 use super::size::JsonSize;
 use super::tools::Tools;
 use super::unreadable::UnreadableRequest;

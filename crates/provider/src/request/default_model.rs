@@ -2,8 +2,8 @@
 
 use compact_str::CompactString;
 
-use super::Request;
 use super::endpoint::{Endpoint, normalized};
+use super::request::Request;
 use super::unreadable::UnreadableRequest;
 use super::without_model::has_no_model;
 

@@ -1,5 +1,3 @@
-use super::tools::Tool;
-
 /// The tools that a request to OpenAI's Responses loads in the course of a conversation.
 ///
 /// A model is shown the name and the description of a deferred function, and its parameters once a tool search has
@@ -19,9 +17,10 @@ pub(super) struct DeferredTools {
 }
 
 impl DeferredTools {
-    pub(super) fn add_deferred(&mut self, tool: &Tool) {
+    /// Adds a deferred function, whose name and description have this many tokens.
+    pub(super) fn add_deferred(&mut self, listed: u64) {
         self.functions += 1;
-        self.listed = self.listed.saturating_add(tool.listed);
+        self.listed = self.listed.saturating_add(listed);
     }
 
     pub(super) fn add_loaded(&mut self) {
@@ -32,13 +31,14 @@ impl DeferredTools {
         self.lists += 1;
     }
 
-    /// Adds a tool search. One that the client runs has a definition, one that OpenAI runs has none.
-    pub(super) fn add_search(&mut self, tool: &Tool) {
-        if tool.is_described() {
-            self.client_searches += 1;
-        } else {
-            self.hosted_searches += 1;
-        }
+    /// Adds a tool search that the client runs, which has a definition.
+    pub(super) fn add_client_search(&mut self) {
+        self.client_searches += 1;
+    }
+
+    /// Adds a tool search that OpenAI runs itself, which has no definition.
+    pub(super) fn add_hosted_search(&mut self) {
+        self.hosted_searches += 1;
     }
 
     /// Returns the tokens beside the definitions of loaded functions. Once all functions are loaded, the model isn't

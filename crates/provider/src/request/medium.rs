@@ -1,9 +1,4 @@
-use serde::Deserialize;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess};
-
-use super::Request;
 use super::pixels::pixels;
-use super::walk::{Walk, Walker};
 
 /// An image, audio, a video or a file in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +9,7 @@ pub(crate) struct Medium {
     /// Width and height of an image, if its first bytes state them.
     pub(crate) pixels: Option<(u64, u64)>,
     /// True if the medium has data or a link. An earlier audio answer is referenced by its `id` alone.
-    has_source: bool,
+    pub(super) has_source: bool,
     /// True if the request asks for low detail (OpenAI's `detail`).
     pub(crate) is_low_detail: bool,
     /// The bytes of its data in the body, if that is binary in Base64.
@@ -35,7 +30,7 @@ pub(crate) enum MediumKind {
 }
 
 impl Medium {
-    fn new(kind: MediumKind) -> Self {
+    pub(super) fn new(kind: MediumKind) -> Self {
         Self {
             kind,
             bytes: None,
@@ -58,7 +53,7 @@ impl Medium {
     }
 
     /// Sets the kind from a format: `image/png`, `png`, `video/mp4`, `wav`.
-    fn set_format(&mut self, format: &str) {
+    pub(super) fn set_format(&mut self, format: &str) {
         self.has_format = true;
         let (major, minor) = format.split_once('/').unwrap_or(("", format));
         self.kind = match (major, minor) {
@@ -74,7 +69,7 @@ impl Medium {
     }
 
     /// Sets the source: a link, a data URL, or bare Base64.
-    fn set_source(&mut self, text: &str) {
+    pub(super) fn set_source(&mut self, text: &str) {
         self.has_source = true;
         let data = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
             Some((head, data)) => {
@@ -96,100 +91,6 @@ impl Medium {
             self.kind = MediumKind::Image;
         }
     }
-}
-
-/// Reads a medium, or the media of a list.
-pub(super) struct Media<'a> {
-    request: &'a mut Request,
-    kind: MediumKind,
-}
-
-impl<'a> Media<'a> {
-    /// Reads media of this kind, unless they state another.
-    pub(super) fn new(request: &'a mut Request, kind: MediumKind) -> Self {
-        Self { request, kind }
-    }
-}
-
-impl<'de> Walk<'de> for Media<'_> {
-    fn text(self, text: &str) {
-        let mut medium = Medium::new(self.kind);
-        medium.set_source(text);
-        self.request.media.push(medium);
-    }
-
-    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(Walker(Media::new(self.request, self.kind)))?.is_some() {}
-        Ok(())
-    }
-
-    fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
-        let mut medium = Medium::new(self.kind);
-        Source(&mut medium).object(object)?;
-        if medium.has_source || medium.kind != MediumKind::Audio {
-            self.request.media.push(medium);
-        }
-        Ok(())
-    }
-}
-
-/// The object around a medium, and objects within it.
-struct Source<'a>(&'a mut Medium);
-
-impl<'de> Walk<'de> for Source<'_> {
-    fn text(self, text: &str) {
-        self.0.set_source(text);
-    }
-
-    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        while let Some(key) = object.next_key::<Key>()? {
-            match key {
-                Key::Format => object.next_value_seed(Walker(Format(self.0)))?,
-                Key::Detail => object.next_value_seed(Walker(Detail(self.0)))?,
-                Key::Data => object.next_value_seed(Walker(Source(self.0)))?,
-                Key::Other => drop(object.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Format<'a>(&'a mut Medium);
-
-impl Walk<'_> for Format<'_> {
-    fn text(self, text: &str) {
-        self.0.set_format(text);
-    }
-}
-
-struct Detail<'a>(&'a mut Medium);
-
-impl Walk<'_> for Detail<'_> {
-    fn text(self, text: &str) {
-        self.0.is_low_detail = text == "low";
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "snake_case")]
-enum Key {
-    #[serde(alias = "mimeType", alias = "mime_type", alias = "media_type", alias = "mediaType")]
-    Format,
-    Detail,
-    #[serde(
-        alias = "bytes",
-        alias = "url",
-        alias = "source",
-        alias = "file_data",
-        alias = "bytesBase64Encoded",
-        alias = "fileUri",
-        alias = "file_uri",
-        alias = "s3Location",
-        alias = "uri"
-    )]
-    Data,
-    #[serde(other)]
-    Other,
 }
 
 fn is_link(text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The most that a request can use, for its price.
 
-use super::Request;
 use super::medium::{Medium, MediumKind};
+use super::request::Request;
 use crate::Operation;
 use crate::estimate::Pricing;
 use crate::prompt_weights::PromptWeights;

@@ -1,8 +1,9 @@
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
-use super::Request;
 use super::key::Key;
-use super::medium::{Media, MediumKind};
+use super::media::Media;
+use super::medium::MediumKind;
+use super::request::Request;
 use super::size::JsonSize;
 use super::tools::Tools;
 use super::walk::{Walk, Walker};

@@ -1,8 +1,8 @@
 use serde::Deserialize;
 use serde::de::{MapAccess, SeqAccess};
 
-use super::Request;
 use super::definition::{Definition, Shown};
+use super::request::Request;
 use super::size::JsonSize;
 use super::walk::{Walk, Walker};
 
@@ -33,7 +33,7 @@ impl<'a> Tools<'a> {
                 request.functions += 1;
                 request.schema = request.schema.saturating_add(tool.size);
                 if tool.is_deferred && !self.are_loaded {
-                    request.deferred.add_deferred(tool);
+                    request.deferred.add_deferred(tool.listed);
                 } else {
                     request.add_definition(tool.listed.saturating_add(tool.tokens));
                 }
@@ -44,7 +44,11 @@ impl<'a> Tools<'a> {
             Kind::WebSearch => request.searches += 1,
             Kind::ToolSearch => {
                 request.built_in += 1;
-                request.deferred.add_search(tool);
+                if tool.is_described() {
+                    request.deferred.add_client_search();
+                } else {
+                    request.deferred.add_hosted_search();
+                }
                 request.add_definition(tool.listed.saturating_add(tool.tokens));
             }
             Kind::Other => request.built_in += 1,
@@ -76,7 +80,7 @@ pub(super) struct Tool {
     kind: Kind,
     size: u64,
     /// The estimated tokens of the name and the description, if they count.
-    pub(super) listed: u64,
+    listed: u64,
     /// The estimated tokens of the rest of the definition, if they count.
     tokens: u64,
     is_deferred: bool,
@@ -90,7 +94,7 @@ impl Tool {
     }
 
     /// Returns true if the tool has a description or parameters that count.
-    pub(super) fn is_described(&self) -> bool {
+    fn is_described(&self) -> bool {
         self.listed > 0 || self.tokens > 0
     }
 }

@@ -1,7 +1,4 @@
-use smallvec::SmallVec;
-
-use super::fields::Fields;
-use super::lexer::Lexer;
+use super::error_parts::ErrorParts;
 use super::response_field::ErrorPart;
 use super::sink::Sink;
 use super::token_counts::{TokenCount, TokenCounts};
@@ -101,8 +98,7 @@ impl Frame {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        let spilled = self.parts.0.iter().filter(|text| text.spilled());
-        spilled.map(Text::capacity).sum::<usize>()
+        self.parts.held_bytes()
             + self.details.capacity()
             + self.error.as_ref().map_or(0, ApiError::held_bytes)
     }
@@ -147,7 +143,7 @@ impl Sink for Frame {
 
     fn begin(&mut self, part: ErrorPart) {
         self.is_staged = true;
-        self.parts.of(part).clear();
+        self.parts.remove(part);
     }
 
     fn push(&mut self, part: ErrorPart, bytes: &[u8]) {
@@ -165,7 +161,7 @@ impl Sink for Frame {
         self.commit();
         self.is_before_output = false;
         if self.is_staged {
-            let kind = &self.parts.0[ErrorPart::RootKind as usize][..];
+            let kind = self.parts.bytes(ErrorPart::RootKind);
             self.is_before_output =
                 self.before_output < MOST_BEFORE_OUTPUT && BEFORE_OUTPUT.contains(&kind);
             self.before_output += u8::from(self.is_before_output);
@@ -183,86 +179,6 @@ impl Sink for Frame {
             self.add_data();
         }
         self.clear();
-    }
-}
-
-/// The texts of an error, whose lengths are bounded and whose buffers are reused.
-#[derive(Default)]
-pub(crate) struct ErrorParts([Text; 10]);
-
-/// A text that is stored inline if it is short, since successes have an `object` or `type` too.
-type Text = SmallVec<[u8; SHORT]>;
-
-impl ErrorParts {
-    /// Reads the error in the body of a failed request, which may be truncated.
-    pub(crate) fn read(body: &[u8]) -> Option<ApiError> {
-        let mut frame = Frame::failed();
-        const ERRORS: &Fields = &Fields::new(&[]);
-        Lexer::new(ERRORS).feed(body, &mut frame);
-        frame.end();
-        frame.take_error()
-    }
-
-    /// Returns the error that the texts state. Texts at the root state an error only if the request has
-    /// failed or the object names itself an error.
-    fn error(&self, has_failed: bool) -> Option<ApiError> {
-        let is = |part, text: &[u8]| self.0[part as usize][..] == *text;
-        let nested = [ErrorPart::Code, ErrorPart::Kind, ErrorPart::Message];
-        if nested.iter().any(|part| !is(*part, b"")) {
-            return self.named(nested);
-        }
-        if !is(ErrorPart::StatusCode, b"") && !is(ErrorPart::StatusCode, b"0") {
-            return ApiError::new(
-                &self.text(ErrorPart::StatusCode),
-                "",
-                &self.text(ErrorPart::StatusMessage),
-            );
-        }
-        (has_failed || self.name_an_error())
-            .then(|| self.named([ErrorPart::RootCode, ErrorPart::RootKind, ErrorPart::RootMessage]))
-            .flatten()
-    }
-
-    /// Returns true if the object names itself an error.
-    fn name_an_error(&self) -> bool {
-        [ErrorPart::RootKind, ErrorPart::RootObject]
-            .iter()
-            .any(|part| self.0[*part as usize][..] == *b"error")
-    }
-
-    /// Returns the error with these parts.
-    fn named(&self, [code, kind, message]: [ErrorPart; 3]) -> Option<ApiError> {
-        let kind = self.text(kind);
-        // `"type": "error"` doesn't state the kind of error.
-        let kind = if kind == "error" { "" } else { &kind };
-        ApiError::new(&self.text(code), kind, &self.text(message))
-    }
-
-    /// Returns a text, with `?` for invalid bytes, so that it is not longer than what was kept.
-    fn text(&self, part: ErrorPart) -> String {
-        let chunks = self.0[part as usize].utf8_chunks();
-        let mark = |bytes: &[u8]| if bytes.is_empty() { "" } else { "?" };
-        chunks.flat_map(|chunk| [chunk.valid(), mark(chunk.invalid())]).collect()
-    }
-
-    fn of(&mut self, part: ErrorPart) -> &mut Text {
-        &mut self.0[part as usize]
-    }
-
-    fn push(&mut self, part: ErrorPart, bytes: &[u8]) {
-        let bound = match part {
-            ErrorPart::Message | ErrorPart::RootMessage | ErrorPart::StatusMessage => {
-                LONGEST_MESSAGE
-            }
-            _ => LONGEST_CODE,
-        };
-        let text = self.of(part);
-        let free = bound.saturating_sub(text.len());
-        text.extend_from_slice(&bytes[..bytes.len().min(free)]);
-    }
-
-    fn clear(&mut self) {
-        self.0.iter_mut().for_each(Text::clear);
     }
 }
 
@@ -291,16 +207,5 @@ pub(crate) const LAST_EVENTS: &[&[u8]] = &[
 /// The highest plausible count; higher ones are ignored.
 const MAX_COUNT: u64 = 1_000_000_000_000_000;
 
-/// The maximum number of bytes that are kept of a message. The capacity of its buffer is at most twice
-/// that.
-const LONGEST_MESSAGE: usize = 1_024;
-
-/// The maximum number of bytes that are kept of a code or a type.
-const LONGEST_CODE: usize = 64;
-
 /// The maximum number of bytes that are kept of the JSON of an error in a success.
 const LONGEST_DETAILS: usize = 2_560;
-
-/// The number of bytes that are kept without an allocation: enough for the types of nearly all events of
-/// a stream.
-const SHORT: usize = 40;

@@ -2,6 +2,8 @@
 
 mod chunk;
 mod crc;
+mod error_body;
+mod error_parts;
 mod event_stream;
 mod field_table;
 mod fields;
@@ -26,7 +28,7 @@ use http::HeaderMap;
 use paceline_limiter::quota::Usage;
 
 pub(super) use field_table::FieldTable;
-pub(super) use frame::{ErrorParts, LAST_EVENTS};
+pub(super) use frame::LAST_EVENTS;
 pub use response_field::ResponseField;
 pub(super) use response_field::check as check_fields;
 pub use token_counts::TokenCount;
