@@ -3,6 +3,7 @@ use std::sync::Arc;
 use http::Extensions;
 use parking_lot::Mutex;
 
+use super::late_cost::LateCost;
 use super::response_guard::ResponseGuard;
 use crate::quota::Cost;
 
@@ -40,7 +41,7 @@ pub struct ActualCost(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    cost: Mutex<Option<Cost>>,
+    cost: LateCost,
     /// The reservation of an upgraded connection, which lasts as long as the value.
     held: Mutex<Option<Box<ResponseGuard>>>,
 }
@@ -60,11 +61,7 @@ impl ActualCost {
 
     /// Sets the cost. The last value set before the body ends is charged.
     pub fn set(&self, cost: Cost) {
-        *self.0.cost.lock() = Some(cost);
-    }
-
-    pub(super) fn cost(&self) -> Option<Cost> {
-        self.0.cost.lock().clone()
+        self.0.cost.set(cost);
     }
 
     /// Returns the value in the extensions of a response, which it inserts if there is none.
@@ -85,8 +82,15 @@ impl ActualCost {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let (Some(guard), Some(cost)) = (self.held.get_mut(), self.cost.get_mut().take()) {
+        if let (Some(guard), Some(cost)) = (self.held.get_mut(), self.cost.get()) {
             guard.charged(cost);
         }
+    }
+}
+
+impl ResponseGuard {
+    /// Sets the [`ActualCost`] from which the actual cost is taken when the response ends.
+    pub fn charged_later(&mut self, charge: ActualCost) {
+        self.set_late_cost(charge.0.cost.clone());
     }
 }

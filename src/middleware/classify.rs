@@ -4,8 +4,8 @@ use http::header::UPGRADE;
 use http::{Extensions, HeaderMap};
 
 use super::ask::Ask;
+use super::call::Call;
 use super::journey::Journey;
-use super::record::Call;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::Timestamp;
 use crate::limiter::Limiter;

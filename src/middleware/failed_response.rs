@@ -1,8 +1,8 @@
 use http::{HeaderMap, StatusCode};
 
-use super::reading::is_plain;
-use super::refused_response::LONGEST_ERROR;
+use super::error_body::ErrorBody;
 use super::response_guard::ResponseGuard;
+use super::response_head::is_plain;
 use super::server_failure::ServerFailure;
 use crate::provider::{Class, FailureCharge, Profile};
 
@@ -12,20 +12,19 @@ pub(super) struct FailedResponse {
     profile: Profile,
     status: StatusCode,
     headers: HeaderMap,
-    /// The beginning of its body, up to [`LONGEST_ERROR`]; empty if it is compressed.
-    body: Vec<u8>,
+    /// The beginning of its body; empty if it is compressed.
+    body: ErrorBody,
 }
 
 impl FailedResponse {
     pub(super) fn new(profile: Profile, status: StatusCode, headers: &HeaderMap) -> Self {
-        Self { profile, status, headers: headers.clone(), body: Vec::new() }
+        Self { profile, status, headers: headers.clone(), body: ErrorBody::default() }
     }
 
     /// Adds the next bytes of the body.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         if is_plain(&self.headers) {
-            let remaining = LONGEST_ERROR.saturating_sub(self.body.len());
-            self.body.extend_from_slice(&bytes[..remaining.min(bytes.len())]);
+            self.body.add(bytes);
         }
     }
 
@@ -35,7 +34,8 @@ impl FailedResponse {
 
     /// Reports to the limiter what the response says about other requests.
     pub(super) fn report(&self, guard: &mut ResponseGuard) {
-        let refusal = self.profile.refusal(self.status, &self.headers, &self.body, guard.now());
+        let refusal =
+            self.profile.refusal(self.status, &self.headers, self.body.bytes(), guard.now());
         match refusal {
             Some(refusal) => guard.report_refusal(refusal, None),
             None if self.status.is_client_error() => guard.on_accepted(),
@@ -47,10 +47,10 @@ impl FailedResponse {
     }
 
     fn class(&self) -> Class {
-        self.profile.classify(self.status, &self.headers, &self.body)
+        self.profile.classify(self.status, &self.headers, self.body.bytes())
     }
 
     pub(super) fn charge(&self) -> FailureCharge {
-        self.profile.failure_charge(self.status, &self.headers, &self.body)
+        self.profile.failure_charge(self.status, &self.headers, self.body.bytes())
     }
 }

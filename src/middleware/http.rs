@@ -4,11 +4,11 @@ use http::Method;
 use http_body::Body;
 
 use super::body::ResponseBody;
+use super::call::Call;
 use super::classify::{Classified, Classify};
 use super::forwarding_body::ForwardingBody;
 use super::observe::Observe;
 use super::peek::PeekBody;
-use super::record::Call;
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging};
 use super::scope_key::ScopeKey;

@@ -1,12 +1,13 @@
 use std::fmt;
 
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
 use super::cut_stream::{CutStream, Received};
 use super::failed_response::FailedResponse;
 use super::refused_response::RefusedResponse;
 use super::response_guard::ResponseGuard;
+use super::response_head::{encoding, is_plain, is_refusal};
 use super::server_failure::ServerFailure;
 use crate::Timestamp;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner, seam as provider_seam};
@@ -245,6 +246,15 @@ impl Reading {
     }
 }
 
+impl ResponseGuard {
+    /// Reads the status and the headers of a response, and returns a [`Reading`] for its body.
+    #[must_use = "dropping it ends the reservation"]
+    pub fn head(mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
+        self.read_head(profile, status, headers);
+        Reading::new(self, profile, status, headers)
+    }
+}
+
 impl Drop for Reading {
     fn drop(&mut self) {
         self.finish();
@@ -255,20 +265,4 @@ impl fmt::Debug for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reading").field("guard", &self.guard).finish_non_exhaustive()
     }
-}
-
-/// Returns `true` for the status codes of a refusal: 429, 503 and 529.
-pub(super) fn is_refusal(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 429 | 503 | 529)
-}
-
-/// Returns `true` if the body isn't compressed.
-pub(super) fn is_plain(headers: &HeaderMap) -> bool {
-    encoding(headers).is_none()
-}
-
-/// Returns the content encoding, unless it is `identity`.
-fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let encoding = headers.get(http::header::CONTENT_ENCODING)?;
-    (!encoding.as_bytes().eq_ignore_ascii_case(b"identity")).then_some(encoding)
 }

@@ -1,24 +1,14 @@
 use tracing::field::Empty;
 use tracing::{Level, Span};
 
+use super::call::Call;
 use super::classify::Classified;
 use super::scope_key::ScopeKey;
 use crate::Timestamp;
 use crate::limiter::{AcquireError, Code, Event, Exchange, Limiter, Permit};
-use crate::provider::{ApiError, Operation, Profile, Scanned};
-use crate::quota::{Cost, Key, Usage};
+use crate::provider::{ApiError, Profile, Scanned};
+use crate::quota::{Cost, Usage};
 use paceline_limiter::seam;
-
-/// The provider, operation and model of a request, for its record.
-#[derive(Debug, Clone)]
-pub(super) struct Call {
-    pub(super) profile: Profile,
-    pub(super) operation: Operation,
-    /// The requested model, if it isn't the key.
-    pub(super) model: Option<Key>,
-    /// `true` if the provider is known not to bill the request.
-    pub(super) is_free: bool,
-}
 
 /// The `tracing` span of a request, and the [`Exchange`] that is sent to event subscribers at its end.
 /// It isn't created if the span is disabled and the limiter has no subscribers.

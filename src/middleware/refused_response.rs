@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
+use super::error_body::ErrorBody;
 use super::response_guard::ResponseGuard;
 use crate::Timestamp;
 use crate::provider::{Class, Profile, Refusal, RefusalKind};
@@ -13,8 +14,8 @@ pub(super) struct RefusedResponse {
     profile: Profile,
     status: StatusCode,
     headers: HeaderMap,
-    /// The beginning of its body, up to [`LONGEST_ERROR`].
-    body: Vec<u8>,
+    /// The beginning of its body.
+    body: ErrorBody,
     answered_at: Timestamp,
     hold: Option<Hold>,
 }
@@ -31,26 +32,25 @@ impl RefusedResponse {
         let delay = || profile.retry_delay(headers, b"", answered_at).unwrap_or(UNTIL_READ);
         let hold = if is_temporary { guard.hold(delay().min(LONGEST_HOLD)) } else { None };
         let headers = headers.clone();
-        Self { profile, status, headers, body: Vec::new(), answered_at, hold }
+        Self { profile, status, headers, body: ErrorBody::default(), answered_at, hold }
     }
 
     /// Adds the next bytes of the body. Returns `true` if no more bytes are needed.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> bool {
-        let remaining = LONGEST_ERROR.saturating_sub(self.body.len());
-        self.body.extend_from_slice(&bytes[..remaining.min(bytes.len())]);
-        self.body.len() >= LONGEST_ERROR
+        self.body.add(bytes);
+        self.body.is_full()
     }
 
     /// Reports the refusal to the limiter, in place of the hold. A request that isn't to be sent again for a limit or
     /// for lack of capacity says nothing about others.
     pub(super) fn end(self, guard: &mut ResponseGuard) {
         let Self { profile, status, headers, body, answered_at, hold } = self;
-        guard.set_failed(profile, profile.failure_charge(status, &headers, &body));
-        let is_final = profile.classify(status, &headers, &body) == Class::Terminal;
+        guard.set_failed(profile, profile.failure_charge(status, &headers, body.bytes()));
+        let is_final = profile.classify(status, &headers, body.bytes()) == Class::Terminal;
         let is_said = |refusal: &Refusal| {
             !is_final || matches!(refusal.kind, RefusalKind::Request | RefusalKind::Account)
         };
-        let refusal = profile.refusal(status, &headers, &body, answered_at).filter(is_said);
+        let refusal = profile.refusal(status, &headers, body.bytes(), answered_at).filter(is_said);
         let Some(mut refusal) = refusal else {
             return hold.into_iter().for_each(|hold| guard.release_hold(hold));
         };
@@ -65,6 +65,3 @@ const UNTIL_READ: Duration = Duration::from_secs(1);
 
 /// The longest hold: what the refusal concerns isn't known yet.
 const LONGEST_HOLD: Duration = Duration::from_secs(5);
-
-/// The maximum number of bytes to read of an error body.
-pub(super) const LONGEST_ERROR: usize = 16 * 1_024;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
-use super::actual_cost::ActualCost;
 use super::classify::{Classified, MostTokens};
 use super::cut_stream::CutStream;
 use super::journey::Journey;
-use super::reading::{Reading, is_refusal};
+use super::late_cost::LateCost;
 use super::record::{OTHER, Record};
+use super::response_head::is_refusal;
 use super::scope_key::{ScopeKey, ScopeKeys};
 use super::server_failure::ServerFailure;
 use crate::Timestamp;
@@ -54,7 +54,7 @@ pub struct ResponseGuard {
     charged: Option<Cost>,
     /// The number of tokens that the response headers state as charged.
     charged_tokens: Option<u64>,
-    charged_later: Option<ActualCost>,
+    late_cost: Option<LateCost>,
     /// The time at which all that had arrived of a body was read that was received before.
     pub(super) read_until: Option<Timestamp>,
 }
@@ -98,7 +98,7 @@ impl ResponseGuard {
             is_judged: false,
             charged: None,
             charged_tokens: None,
-            charged_later: None,
+            late_cost: None,
             read_until: None,
         }
     }
@@ -157,23 +157,16 @@ impl ResponseGuard {
         self.charged = Some(charge);
     }
 
-    /// Sets the [`ActualCost`] from which the actual cost is taken when the response ends.
-    pub fn charged_later(&mut self, charge: ActualCost) {
-        self.charged_later = Some(charge);
+    /// Sets the cost from which the actual one is taken when the response ends.
+    pub(super) fn set_late_cost(&mut self, cost: LateCost) {
+        self.late_cost = Some(cost);
     }
 
     /// Sets the time at which the last bytes of the body were received, for a body that was received before it is read.
     /// If the body is cut off, the provider may have generated more from then on. Default: the times at which the
-    /// [`Reading`] awaits more.
+    /// [`Reading`](super::Reading) awaits more.
     pub fn read_until(&mut self, time: Timestamp) {
         self.read_until = Some(time);
-    }
-
-    /// Reads the status and the headers of a response, and returns a [`Reading`] for its body.
-    #[must_use = "dropping it ends the reservation"]
-    pub fn head(mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
-        self.read_head(profile, status, headers);
-        Reading::new(self, profile, status, headers)
     }
 
     /// Returns true if the provider doesn't bill the request.
@@ -365,7 +358,7 @@ impl ResponseGuard {
             (false, true) => seam::accepted(&permit),
             (false, false) => seam::unanswered(&permit),
         }
-        let later = || self.charged_later.as_ref().and_then(ActualCost::cost);
+        let later = || self.late_cost.as_ref().and_then(LateCost::get);
         let in_head = || self.charged_tokens.map(|tokens| permit.cost().clone().tokens(tokens));
         let charge = self.charged.take().or_else(later).or_else(in_head);
         if let Some(journey) = &self.journey {

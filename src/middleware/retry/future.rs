@@ -6,9 +6,9 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::judge::Judge;
-use super::remaining_retries::{NextStep, RemainingRetries};
+use super::remaining_retries::RemainingRetries;
 use super::replay::Replay;
-use crate::limiter::Sleep;
+use super::stage::{NextStep, Stage, StageProjection};
 use crate::middleware::{BoxError, Classify, RateLimitError, ResponseFuture};
 
 pin_project! {
@@ -30,23 +30,6 @@ pin_project! {
         stage: Stage<S, Request, C, O>,
         // `None` for a request that can't be retried.
         remaining: Option<Box<RemainingRetries<S, Request, C, O>>>,
-    }
-}
-
-pin_project! {
-    #[project = StageProjection]
-    // Not boxed: nearly every request has only the largest stage.
-    pub(super) enum Stage<S, Request, C, O>
-    where
-        S: Service<Request>,
-        O: Judge<S::Response>,
-    {
-        // In the wait queue or sent.
-        Sending { #[pin] future: ResponseFuture<S, Request, C, O> },
-        // Reading the response until the verdict is known.
-        Judging { #[pin] judging: O::Judging },
-        // Waiting for the delay before the request enters the wait queue again.
-        Pausing { sleep: Sleep },
     }
 }
 

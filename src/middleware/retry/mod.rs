@@ -84,6 +84,7 @@ mod judging;
 mod remaining_retries;
 mod replay;
 mod service;
+mod stage;
 
 pub use future::RetryFuture;
 pub use judge::{Judge, Judged, Verdict};

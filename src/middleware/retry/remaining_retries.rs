@@ -4,9 +4,9 @@ use tower_service::Service;
 use tracing::Span;
 
 use super::backoff::backoff;
-use super::future::Stage;
 use super::judge::{Judge, Judged, Verdict};
 use super::replay::Replay;
+use super::stage::{NextStep, Stage};
 use crate::Timestamp;
 use crate::middleware::error::Failure;
 use crate::middleware::future::GuardedResponse;
@@ -38,17 +38,6 @@ where
     caller_span: Span,
     /// The result of the last attempt, returned if the limiter refuses the next one.
     last: Option<Result<O::Observed, S::Error>>,
-}
-
-/// The next step after a stage has completed.
-#[expect(clippy::large_enum_variant, reason = "moved once, not stored")]
-pub(super) enum NextStep<S, Request, C, O>
-where
-    S: Service<Request>,
-    O: Judge<S::Response>,
-{
-    Stage(Stage<S, Request, C, O>),
-    Finished(Result<O::Observed, Failure<S::Error>>),
 }
 
 impl<S, Request, C, O> RemainingRetries<S, Request, C, O>

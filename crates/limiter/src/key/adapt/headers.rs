@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::refill::Refill;
 use super::{Adapt, Trace};
 use crate::engine::Rule;
 use crate::key::limits::Limits;
@@ -156,6 +157,22 @@ impl Adapt {
         if let Some(trace) = self.trace.as_deref_mut() {
             trace.note(limits, now);
         }
+    }
+
+    /// Notes the headers of a response to a request that was sent at `sent_at`. Returns `true` once they have
+    /// shown that the limits are buckets.
+    pub(crate) fn shows_refill(
+        &mut self,
+        readings: &[LimitReading],
+        sent_at: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        let refill = self.refill.get_or_insert_with(|| Box::new(Refill::new(now)));
+        let is_shown = refill.observe(readings, sent_at, now);
+        if is_shown {
+            self.refill = None;
+        }
+        is_shown
     }
 }
 

@@ -1,5 +1,5 @@
 use super::Adapt;
-use super::utilization::Windows;
+use super::windows::Windows;
 use crate::answer::learned::LearnedLimit;
 use crate::key::limits::Limits;
 use crate::quota::Dimension;

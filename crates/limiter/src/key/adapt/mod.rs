@@ -18,6 +18,7 @@ mod refusals;
 mod shown_burst;
 mod trace;
 mod utilization;
+mod windows;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +36,7 @@ use refill::Refill;
 pub use refusals::LONGEST_OF_RATE;
 use refusals::Refusals;
 use trace::Trace;
-use utilization::Windows;
+use windows::{LEARNED_FOR, Windows};
 
 use super::limits::Limits;
 use crate::answer::learned::LearnedLimit;
@@ -380,9 +381,6 @@ impl Adapt {
         drain_rates(limits, named, until);
     }
 }
-
-/// The time for which what was learned of an idle key is kept.
-const LEARNED_FOR: Duration = Duration::from_secs(3_600);
 
 /// The assumed age of a request whose time of sending isn't known.
 const LATENCY: Duration = Duration::from_secs(10);

@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::Adapt;
 use crate::quota::{Dimension, Window};
 use crate::stated::LimitReading;
 use crate::timestamp::Timestamp;
@@ -42,30 +41,17 @@ struct Seen {
     answered_at: Timestamp,
 }
 
-impl Adapt {
-    /// Notes the headers of a response to a request that was sent at `sent_at`. Returns `true` once they have
-    /// shown that the limits are buckets.
-    pub(crate) fn shows_refill(
+impl Refill {
+    pub(super) fn new(since: Timestamp) -> Self {
+        Self { since, limits: SmallVec::new() }
+    }
+
+    pub(super) fn observe(
         &mut self,
         readings: &[LimitReading],
         sent_at: Timestamp,
         now: Timestamp,
     ) -> bool {
-        let refill = self.refill.get_or_insert_with(|| Box::new(Refill::new(now)));
-        let is_shown = refill.observe(readings, sent_at, now);
-        if is_shown {
-            self.refill = None;
-        }
-        is_shown
-    }
-}
-
-impl Refill {
-    fn new(since: Timestamp) -> Self {
-        Self { since, limits: SmallVec::new() }
-    }
-
-    fn observe(&mut self, readings: &[LimitReading], sent_at: Timestamp, now: Timestamp) -> bool {
         let mut is_shown = false;
         for reading in readings.iter().filter(|reading| reading.window < Window::DAY) {
             let (Some(limit), Some(left)) = (reading.limit, reading.remaining) else { continue };

@@ -1,3 +1,4 @@
+mod asking;
 mod backend_call;
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! Evidence that limits are buckets, in headers of several kinds of providers.
 
 use super::*;
+use crate::key::adapt::Adapt;
 use crate::stated::LimitReading;
 
 const LIMIT: u64 = 1_200;
