@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use paceline::limiter::{KeyHandle, Limiter};
 use paceline::quota::{Algorithm, Cost, Quota};
+use paceline_limiter::seam;
 use peers::{Governor, GovernorDirect, Map};
 
 criterion_group!(benches, by_name, two_threads, by_handle, refusal, million_keys);
@@ -61,7 +62,7 @@ fn observed() -> Limiter {
 
 /// Returns a limiter whose changes are tracked for a store.
 fn tracked(limiter: Limiter) -> Limiter {
-    limiter.state().track();
+    seam::track(&limiter);
     limiter
 }
 

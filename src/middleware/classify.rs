@@ -145,7 +145,7 @@ impl Classified {
     /// spending.
     #[inline]
     pub(super) fn set_price(&mut self, limiter: &Limiter, prices: &PriceList) {
-        if limiter.limits_spending() {
+        if seam::limits_spending(&limiter) {
             self.look_up_price(limiter, &prices.current());
         }
     }
@@ -193,7 +193,7 @@ impl Classified {
             return;
         }
         if call.is_free {
-            return self.cost.set(&Dimension::usd(), 0);
+            return seam::set_amount(&mut self.cost, &Dimension::usd(), 0);
         }
         let model = call.model.as_deref().or(self.keys.first().map(ScopeKey::as_str));
         let price = self.pricing.as_ref().zip(model).and_then(|(pricing, model)| {
@@ -208,7 +208,7 @@ impl Classified {
         let Some((most, price)) = price else { return self.add_budget_of_models(limiter, prices) };
         let price = if most.has_audio { Arc::new(price.with_audio()) } else { price };
         let reserved = price.most(most.input, most.output.unwrap_or(u64::MAX));
-        self.cost.set(&Dimension::usd(), reserved);
+        seam::set_amount(&mut self.cost, &Dimension::usd(), reserved);
         (self.most, self.price) = (most, Some(price));
     }
 

@@ -4,6 +4,7 @@ use super::classify::MostTokens;
 use crate::price::Price;
 use crate::provider::{Profile, Terms};
 use crate::quota::{Cost, Dimension, Usage};
+use paceline_limiter::seam;
 use paceline_limiter::seam::USD;
 
 /// What is known of a response that was cut off, or ended without a usage.
@@ -85,7 +86,8 @@ fn at_least_reserved_output(
     let output = stated.output.max(output);
     let most = profile.charge(reserved, &Usage { output, ..*stated });
     [Dimension::Tokens, Dimension::OutputTokens].iter().fold(charge, |mut charge, dimension| {
-        charge.set(dimension, charge.amount(dimension).max(most.amount(dimension)));
+        let amount = charge.amount(dimension).max(most.amount(dimension));
+        seam::set_amount(&mut charge, dimension, amount);
         charge
     })
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use paceline_limiter::seam;
 use parking_lot::Mutex;
 
 use crate::Timestamp;
@@ -102,11 +103,12 @@ impl QueueSlots {
             drop(old);
             woken.into_iter().for_each(Waker::wake);
             let wait = wait.get_or_insert_with(|| {
-                let (shared, timer) = (Arc::clone(&self.0), self.0.limiter.sleep_until(until));
+                let (shared, timer) =
+                    (Arc::clone(&self.0), seam::sleep_until(&self.0.limiter, until));
                 Box::new(SlotWait { shared, ticket, timer })
             });
             std::task::ready!(wait.timer.as_mut().poll(cx));
-            wait.timer = self.0.limiter.sleep_until(until);
+            wait.timer = seam::sleep_until(&self.0.limiter, until);
         }
     }
 

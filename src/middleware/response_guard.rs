@@ -313,7 +313,7 @@ impl ResponseGuard {
         self.set_charge(|permit, _| {
             let mut cost = permit.cost().clone();
             if is_priced {
-                cost.set(&Dimension::usd(), 0);
+                seam::set_amount(&mut cost, &Dimension::usd(), 0);
             }
             if charge == FailureCharge::Request {
                 provider_seam::remove_tokens(&profile, &mut cost);

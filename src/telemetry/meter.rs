@@ -49,7 +49,7 @@ impl Meter {
         for ((_, stats), label) in stats.iter().zip(&labels) {
             self.add(&mut current, label, keys[label] == 1, stats);
         }
-        self.record(&mut current, limiter.state().measurements());
+        self.record(&mut current, seam::measurements(&limiter));
         let mut last = self.last.lock();
         let gone = last.keys().filter(|series| !current.contains_key(*series));
         let gone: Vec<_> = gone.map(|series| (series.clone(), 0.0)).collect();

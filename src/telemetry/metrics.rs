@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use crate::quota::Key;
 use ::metrics::Recorder;
+use paceline_limiter::seam;
 
 use super::key_names::{KeyNames, NameFn};
 use super::label_set::LabelSet;
@@ -78,7 +79,7 @@ impl Metrics {
         });
         let recording = Arc::clone(&listener);
         match without_reservations {
-            true => limiter.on_change(move |event| recording.on_event(event)),
+            true => seam::on_change(&limiter, move |event| recording.on_event(event)),
             false => limiter.listen(move |event| recording.on_event(event)),
         }
         Meter::new(limiter.downgrade(), listener)

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use paceline_limiter::limiter::{Limiter, QuotaOrigin};
 use paceline_limiter::quota::Quota;
+use paceline_limiter::seam;
 use paceline_provider::Profile;
 
 use crate::applied::Applied;
@@ -95,7 +96,7 @@ impl Config {
         for configured in &self.quotas {
             let name = configured.keys.name();
             if before.get(&name) != Some(&&configured.quota) {
-                match limiter.quotas().configure(&name, &configured.quota) {
+                match seam::configure(&limiter, &name, &configured.quota) {
                     Ok(()) => applied.changed.push(path(configured)),
                     Err(error) => tracing::warn!("{}: not applied: {error}", path(configured)),
                 }

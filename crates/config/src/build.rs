@@ -1,5 +1,6 @@
 use paceline::middleware::{Http, RateLimitLayer, Retries};
 use paceline_limiter::limiter::{Builder, Limiter};
+use paceline_limiter::seam;
 
 use crate::config::Config;
 
@@ -12,8 +13,7 @@ impl Config {
     /// in this process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) add the
     /// store, the bus and the cluster; [`limiter`](Self::limiter) adds all of them.
     pub fn builder(&self) -> Builder {
-        let mut builder = Limiter::builder()
-            .name_space(RATE_PREFIX)
+        let mut builder = seam::name_space(Limiter::builder(), RATE_PREFIX)
             .unknown_key(self.unknown_key.clone())
             .max_waiting(self.waiting.max_waiting)
             .wait_policy(self.waiting.policy())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use paceline::middleware::{Http, RateLimitLayer, Retries};
 use paceline_cluster::{BusError, NoAgentId, SharedError};
 use paceline_limiter::limiter::{BuildError, Builder, Limiter, QuotaOrigin, UnknownKey};
+use paceline_limiter::seam;
 use paceline_store::{Persistence, Sqlite, StoreError, Yaml};
 
 use crate::config::Config;
@@ -66,7 +67,7 @@ impl Loaded {
     pub fn open(&self) -> Result<Opened, OpenError> {
         let (limiter, config) = (self.config.limiter()?, self.config.clone());
         let reloading = Reloader::start(self, &limiter).map_err(OpenError::Watch)?;
-        limiter.state().attach(Arc::new(reloading));
+        seam::attach(&limiter, Arc::new(reloading));
         Ok(Opened { limiter, config })
     }
 }

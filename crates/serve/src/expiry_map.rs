@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use paceline::Timestamp;
 use paceline::limiter::Limiter;
+use paceline_limiter::seam;
 
 /// A map whose entries expire at times of the limiter's clock.
 ///
@@ -89,7 +90,7 @@ pub(super) async fn run(
             match next {
                 // Let other tasks take the lock.
                 Some(time) if time <= now => tokio::task::yield_now().await,
-                Some(time) => limiter.sleep_until(time).await,
+                Some(time) => seam::sleep_until(&limiter, time).await,
                 None => std::future::pending().await,
             }
         };

@@ -24,6 +24,7 @@ use super::{api, health, live, proxy, rate};
 use paceline::limiter::Limiter;
 use paceline::middleware::BoxError;
 use paceline_config::{Config, Loaded, ReloadOutcome, Reloader};
+use paceline_limiter::seam;
 
 /// A running server, until it is [shut down](Self::shutdown) or dropped.
 ///
@@ -123,7 +124,7 @@ impl Server {
             },
         )?;
         let reloader = Arc::new(reloader);
-        limiter.state().attach(Arc::<Reloader>::clone(&reloader));
+        seam::attach(&limiter, Arc::<Reloader>::clone(&reloader));
         let _ = self.reloader.set(reloader);
         Ok(())
     }

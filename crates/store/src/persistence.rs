@@ -9,6 +9,7 @@ use paceline_limiter::limiter::{
     Attached, BuildError, Clock, Closing, KeyChanges, Limiter, Measurement, QuotaOrigin,
     SystemClock, WeakLimiter,
 };
+use paceline_limiter::seam;
 use paceline_limiter::seam::LatencyRecorder;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
@@ -49,18 +50,18 @@ impl Persistence {
         flush: Duration,
     ) -> Result<Self, StoreError> {
         let flush = flush.max(MIN_FLUSH_INTERVAL);
-        store.set_boot(limiter.state().boot());
+        store.set_boot(seam::boot(&limiter));
         store.set_flush(flush);
         let mut state = store.open(limiter.now())?;
         state.quotas.retain(|quota| quota.origin != QuotaOrigin::Configured);
         for quota in &state.quotas {
-            match limiter.quotas().check(&quota.name, &quota.quota) {
+            match seam::check_quota(limiter, &quota.name, &quota.quota) {
                 Ok(()) | Err(BuildError::EmptyKey) => {}
                 Err(error) => return Err(StoreError::new(Path::new("store"), error.to_string())),
             }
         }
-        limiter.quotas().restore(&state.quotas);
-        limiter.state().track();
+        seam::restore_quotas(&limiter, &state.quotas);
+        seam::track(&limiter);
         limiter.state().absorb(&state.keys);
         let persisted = PersistedState {
             store: Box::new(store),
@@ -82,7 +83,7 @@ impl Persistence {
         thread.spawn(move || worker.run(flush)).map_err(|error| {
             StoreError::new(Path::new("store"), format!("failed to start its thread ({error})"))
         })?;
-        limiter.state().attach(Arc::<PersistenceWorker>::clone(&persistence.0));
+        seam::attach(&limiter, Arc::<PersistenceWorker>::clone(&persistence.0));
         // The first flush reads the amounts that other processes hold.
         let _ = persistence.flush_now();
         Ok(persistence)
@@ -198,14 +199,14 @@ impl PersistenceWorker {
 impl PersistedState {
     fn flush(&mut self, limiter: &Limiter, now: Timestamp) -> Result<(), StoreError> {
         // The clock may have stopped while the machine was suspended.
-        self.store.set_boot(limiter.state().boot());
-        self.pending.add(limiter.state().collect_changes());
-        let version = limiter.quotas().version();
+        self.store.set_boot(seam::boot(&limiter));
+        self.pending.add(seam::collect_changes(&limiter));
+        let version = seam::quotas_version(&limiter);
         let quotas = (self.quotas != Some(version)).then(|| limiter.quotas().list());
         let others = self.store.sync(&self.pending.all(), quotas.as_deref(), now)?;
         self.quotas = Some(version);
         self.pending.clear();
-        limiter.state().apply_changes(&others);
+        seam::apply_changes(&limiter, &others);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use crate::middleware::read_ahead::{End, ReadAhead};
 use crate::middleware::response_head::is_plain;
 use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile, Refusal, RefusalKind};
+use paceline_limiter::seam;
 use paceline_limiter::seam::LONGEST_OF_RATE;
 
 /// A future that reads an HTTP response ahead until the retry verdict is known. It needs a tokio runtime with
@@ -64,7 +65,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         let response = Some((parts, Box::new(ReadAhead::new(body))));
         let read_end = (ahead != Ahead::All).then(|| answered_at + LONGEST_READ);
         let end = [read_end, deadline].into_iter().flatten().min();
-        let timeout = end.map(|end| limiter.sleep_until(end));
+        let timeout = end.map(|end| seam::sleep_until(&limiter, end));
         Judged::Judging(Self { response, profile, answered_at, ahead, timeout })
     }
 

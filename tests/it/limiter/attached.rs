@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use paceline::limiter::{Attached, Clock, Closing, KeyChanges, Limiter};
 use paceline::quota::{Dimension, Quota};
+use paceline_limiter::seam;
 use parking_lot::Mutex;
 
 use super::{manual, tokens};
@@ -34,8 +35,8 @@ impl Attached for Recorded {
 fn recorded() -> (Limiter, Arc<Recorder>) {
     let (limiter, _) = manual(Quota::new().rpm(10).tpm(1_000));
     let recorder = Arc::<Recorder>::default();
-    limiter.state().track();
-    limiter.state().attach(Arc::new(Recorded(Arc::clone(&recorder))));
+    seam::track(&limiter);
+    seam::attach(&limiter, Arc::new(Recorded(Arc::clone(&recorder))));
     (limiter, recorder)
 }
 
@@ -72,7 +73,7 @@ async fn close_waits_for_attached_and_end_reports_later_changes() {
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.close().await;
     assert_eq!(recorder.closed.load(Ordering::SeqCst), 1);
-    assert_eq!(limiter.state().collect_changes().len(), 1);
+    assert_eq!(seam::collect_changes(&limiter).len(), 1);
     permit.settle(&tokens(60));
     drop(limiter);
     let ends = recorder.ends.lock();
@@ -87,7 +88,7 @@ fn attached_component_may_reference_limiter() {
     let weak = limiter.downgrade();
     let thread = std::thread::spawn(move || {
         while let Some(limiter) = weak.upgrade() {
-            limiter.state().collect_changes();
+            seam::collect_changes(&limiter);
         }
     });
     drop(limiter.try_acquire("k", &tokens(1)).unwrap());

@@ -8,6 +8,7 @@ use paceline::limiter::{
     Reservation, ReserveError, Reserving, TokioClock, UnknownKey,
 };
 use paceline::quota::{Cost, Dimension, Quota, Usage};
+use paceline_limiter::seam;
 use parking_lot::Mutex;
 
 use super::{builder, settle_down};
@@ -247,7 +248,7 @@ fn stored_usage_with_backend_is_not_counted_twice() {
     let used = |limiter: &Limiter| limiter.stats("k").limits[0].used;
     let earlier = builder().quota("k", Quota::new().rpm(9)).clock(ManualClock::new());
     let earlier = earlier.build().unwrap();
-    earlier.state().track();
+    seam::track(&earlier);
     for _ in 0..5 {
         drop(earlier.try_acquire("k", &Cost::new()).unwrap());
     }
@@ -255,7 +256,7 @@ fn stored_usage_with_backend_is_not_counted_twice() {
     let limiter = limiter(&Arc::default());
     limiter.state().absorb(&earlier.state().snapshot());
     assert_eq!((used(&earlier), used(&limiter)), (5, 0));
-    limiter.state().apply_changes(&earlier.state().collect_changes());
+    seam::apply_changes(&limiter, &seam::collect_changes(&earlier));
     assert_eq!(used(&limiter), 0);
     let cooling = limiter.stats("k").cooling_until;
     assert!(cooling.is_some() && cooling == earlier.stats("k").cooling_until, "the pause is kept");

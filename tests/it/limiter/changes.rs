@@ -4,6 +4,7 @@ use std::time::Duration;
 use paceline::limiter::{BucketChanges, KeyChanges, Limiter, ManualClock, RateLimited, Reduction};
 use paceline::provider::OPENAI;
 use paceline::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
+use paceline_limiter::seam;
 
 use super::{S, builder, manual, tokens};
 
@@ -21,7 +22,7 @@ pub(super) fn of(
 
 pub(super) fn tracked(quota: Quota) -> (Limiter, ManualClock) {
     let (limiter, clock) = manual(quota);
-    limiter.state().track();
+    seam::track(&limiter);
     (limiter, clock)
 }
 
@@ -45,12 +46,12 @@ pub(super) fn used_and_held(limiter: &Limiter, index: usize) -> (u64, u64) {
 fn untracked_limiter_collects_no_changes() {
     let (limiter, _) = manual(Quota::new().rpm(10));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    assert_eq!(limiter.state().collect_changes(), []);
-    limiter.state().track();
-    assert_eq!(limiter.state().collect_changes(), []);
+    assert_eq!(seam::collect_changes(&limiter), []);
+    seam::track(&limiter);
+    assert_eq!(seam::collect_changes(&limiter), []);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    assert_eq!(limiter.state().collect_changes().len(), 1);
-    assert_eq!(limiter.state().collect_changes(), []);
+    assert_eq!(seam::collect_changes(&limiter).len(), 1);
+    assert_eq!(seam::collect_changes(&limiter), []);
 }
 
 #[test]
@@ -58,23 +59,23 @@ fn held_amounts_are_reported_in_total_and_usage_at_settle() {
     let (limiter, clock) = tracked(Quota::new().rpm(10).tpm(1_000).concurrency(5));
     let first = limiter.try_acquire("k", &tokens(300)).unwrap();
     let second = limiter.try_acquire("k", &tokens(200)).unwrap();
-    let changes = limiter.state().collect_changes();
+    let changes = seam::collect_changes(&limiter);
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START, 2)], 0)));
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![], 500)));
     assert_eq!(of(&changes, &Dimension::Concurrency), Some((vec![], 2)));
 
     clock.advance(Duration::from_secs(2));
     first.settle(&tokens(120));
-    let changes = limiter.state().collect_changes();
+    let changes = seam::collect_changes(&limiter);
     assert_eq!(of(&changes, &Dimension::Requests), None);
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![(START + 2 * S, 120)], 200)));
     assert_eq!(of(&changes, &Dimension::Concurrency), Some((vec![], 1)));
 
     second.release();
-    let changes = limiter.state().collect_changes();
+    let changes = seam::collect_changes(&limiter);
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START, -1)], 0)));
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![], 0)));
-    assert_eq!(limiter.state().collect_changes(), []);
+    assert_eq!(seam::collect_changes(&limiter), []);
 }
 
 #[test]
@@ -83,15 +84,15 @@ fn correction_of_uncollected_change_is_netted() {
     let quota = Quota::new().tpm(6_000);
     let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
-    limiter.state().track();
+    seam::track(&limiter);
     let netted = limiter.try_acquire("gpt-4o", &tokens(300)).unwrap();
     let late = limiter.try_acquire("gpt-4o", &tokens(100)).unwrap();
     netted.settle(&tokens(250));
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![(START, 350)], 0)));
     clock.advance(Duration::from_secs(10));
     late.settle(&tokens(140));
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![(START + 10 * S, 40)], 0)), "at the time of the correction");
 }
 
@@ -101,7 +102,7 @@ fn charging(algorithm: Algorithm) -> (Limiter, ManualClock) {
     let quota = Quota::new().tpm(6_000).with_algorithm(algorithm);
     let limiter = builder().provider(OPENAI).quota("gpt-4o", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
-    limiter.state().track();
+    seam::track(&limiter);
     (limiter, clock)
 }
 
@@ -114,12 +115,12 @@ fn refund_after_fixed_window_ends_leaves_next_window_alone() {
         clock.advance(Duration::from_millis(59_800));
         let late = limiter.try_acquire("gpt-4o", &tokens(20)).unwrap();
         if collected {
-            limiter.state().collect_changes();
+            seam::collect_changes(&limiter);
         }
         clock.advance(Duration::from_millis(300));
         limiter.try_acquire("gpt-4o", &tokens(30)).unwrap().settle(&tokens(30));
         late.settle(&tokens(0));
-        let (reported, _) = of(&limiter.state().collect_changes(), &Dimension::Tokens).unwrap();
+        let (reported, _) = of(&seam::collect_changes(&limiter), &Dimension::Tokens).unwrap();
         assert_eq!(
             reported.last(),
             Some(&(START + Duration::from_millis(60_600), 30)),
@@ -132,24 +133,24 @@ fn refund_after_fixed_window_ends_leaves_next_window_alone() {
 fn uncollected_refund_in_an_older_window_is_netted() {
     let (limiter, clock) = charging(Algorithm::FixedWindow);
     limiter.try_acquire("gpt-4o", &tokens(1)).unwrap().settle(&tokens(1));
-    limiter.state().collect_changes();
+    seam::collect_changes(&limiter);
     clock.advance(Duration::from_secs(15));
     limiter.try_acquire("gpt-4o", &tokens(5)).unwrap().settle(&tokens(0));
-    assert_eq!(of(&limiter.state().collect_changes(), &Dimension::Tokens), None);
+    assert_eq!(of(&seam::collect_changes(&limiter), &Dimension::Tokens), None);
 }
 
 #[test]
 fn refund_of_collected_usage_keeps_original_time() {
     let (limiter, clock) = charging(Algorithm::SlidingWindow);
     let [more, less] = [100, 700].map(|cost| limiter.try_acquire("gpt-4o", &tokens(cost)).unwrap());
-    limiter.state().collect_changes();
+    seam::collect_changes(&limiter);
     clock.advance(Duration::from_millis(500));
     let later = limiter.try_acquire("gpt-4o", &tokens(1)).unwrap();
-    limiter.state().collect_changes();
+    seam::collect_changes(&limiter);
     more.settle(&tokens(101));
     less.settle(&tokens(0));
     later.settle(&tokens(1));
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![(START, 1), (START, -700)], 0)));
 }
 
@@ -160,7 +161,7 @@ fn usage_within_part_of_window_is_one_entry() {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
         clock.advance(Duration::from_millis(1));
     }
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Requests);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Requests);
     assert_eq!(reported, Some((vec![(START + Duration::from_millis(99), 100)], 0)));
 }
 
@@ -171,7 +172,7 @@ fn uncollected_changes_stay_bounded_and_complete() {
         limiter.record("k", &Usage::default());
         clock.advance(Duration::from_secs(1));
     }
-    let (entries, _) = of(&limiter.state().collect_changes(), &Dimension::Requests).unwrap();
+    let (entries, _) = of(&seam::collect_changes(&limiter), &Dimension::Requests).unwrap();
     assert!(entries.len() <= 128, "{}", entries.len());
     assert_eq!(entries.iter().map(|(_, amount)| amount).sum::<i64>(), 1_000);
     assert!(entries.is_sorted());
@@ -183,7 +184,7 @@ fn prune_keeps_key_until_changes_are_collected() {
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(limiter.state().prune(), 0);
-    assert_eq!(limiter.state().collect_changes().len(), 1);
+    assert_eq!(seam::collect_changes(&limiter).len(), 1);
     assert_eq!(limiter.state().prune(), 1);
 }
 
@@ -193,26 +194,26 @@ fn keys_of_shared_quota_report_changes_under_pattern() {
     limiter.quotas().set("m-*", &Quota::new().rpm(10).shared()).unwrap();
     drop(limiter.try_acquire("m-1", &Cost::new()).unwrap());
     drop(limiter.try_acquire("m-2", &Cost::new()).unwrap());
-    let changes = limiter.state().collect_changes();
+    let changes = seam::collect_changes(&limiter);
     assert_eq!(changes[0].key, "m-*");
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START, 2)], 0)));
-    limiter.state().apply_changes(&taken("m-*", Dimension::Requests, &[(START, 5)], 0));
+    seam::apply_changes(&limiter, &taken("m-*", Dimension::Requests, &[(START, 5)], 0));
     assert_eq!(limiter.stats("m-3").limits[0].used, 7);
 }
 
 #[test]
 fn quota_changed_in_flight_counts_usage_once() {
     let (limiter, _) = tracked(Quota::new().rpm(10).tpm(1_000));
-    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 70));
+    seam::apply_changes(&limiter, &taken("k", Dimension::Tokens, &[], 70));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
-    limiter.state().collect_changes();
+    seam::collect_changes(&limiter);
     limiter.quotas().set("k", &Quota::new().rpm(20).tpm(2_000)).unwrap();
     assert_eq!(used_and_held(&limiter, 1), (0, 170));
     permit.settle(&tokens(60));
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![(START, 60)], 0)));
     assert_eq!(used_and_held(&limiter, 1), (60, 70));
-    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 0));
+    seam::apply_changes(&limiter, &taken("k", Dimension::Tokens, &[], 0));
     assert_eq!(used_and_held(&limiter, 1), (60, 0));
 }
 
@@ -220,14 +221,14 @@ fn quota_changed_in_flight_counts_usage_once() {
 fn held_amount_of_removed_limit_counts_as_used() {
     let (limiter, _) = tracked(Quota::new().rpm(10).tpm(1_000).concurrency(4));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
-    limiter.state().collect_changes();
-    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 30));
+    seam::collect_changes(&limiter);
+    seam::apply_changes(&limiter, &taken("k", Dimension::Tokens, &[], 30));
     limiter.quotas().set("k", &Quota::new().rpm(10)).unwrap();
-    let reported = limiter.state().collect_changes();
+    let reported = seam::collect_changes(&limiter);
     assert_eq!(of(&reported, &Dimension::Tokens), Some((vec![(START, 100)], 0)));
     assert_eq!(of(&reported, &Dimension::Concurrency), Some((vec![], 0)));
     permit.settle(&tokens(40));
-    assert_eq!(limiter.state().collect_changes(), []);
+    assert_eq!(seam::collect_changes(&limiter), []);
     limiter.quotas().set("k", &Quota::new().rpm(10).tpm(500)).unwrap();
     assert_eq!(used_and_held(&limiter, 1), (0, 30), "amounts held by other instances stay");
 }
@@ -238,15 +239,15 @@ fn reduction_does_not_change_reported_usage() {
     let quota = Quota::new().tpm(1_000);
     let limiter = Limiter::builder().reduction(Reduction::new()).quota("k", quota);
     let limiter = limiter.clock(clock.clone()).build().unwrap();
-    limiter.state().track();
-    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 30));
+    seam::track(&limiter);
+    seam::apply_changes(&limiter, &taken("k", Dimension::Tokens, &[], 30));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![], 100)));
     clock.advance(Duration::from_secs(3_600));
     permit.settle(&tokens(90));
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![(START + 3_600 * S, 90)], 0)));
     assert_eq!(limiter.stats("k").limits[0].held, 30);
 }
@@ -257,11 +258,11 @@ fn dimension_settled_early_is_reported_once() {
     let cost = Cost::new().input_tokens(100).output_tokens(50);
     let mut permit = limiter.try_acquire("k", &cost).unwrap();
     permit.settle_early(&Dimension::InputTokens, 80);
-    let reported = limiter.state().collect_changes();
+    let reported = seam::collect_changes(&limiter);
     assert_eq!(of(&reported, &Dimension::InputTokens), Some((vec![(START, 80)], 0)));
     assert_eq!(of(&reported, &Dimension::OutputTokens), Some((vec![], 50)));
     permit.settle(&Cost::new().input_tokens(80).output_tokens(20));
-    let reported = limiter.state().collect_changes();
+    let reported = seam::collect_changes(&limiter);
     assert_eq!(of(&reported, &Dimension::InputTokens), None);
     assert_eq!(of(&reported, &Dimension::OutputTokens), Some((vec![(START, 20)], 0)));
 }
@@ -271,7 +272,7 @@ fn changes_collected_while_threads_reserve_are_exact() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(1_000_000).tpm(100_000_000).concurrency(64);
     let limiter = builder().quota("*", quota).clock(clock).build().unwrap();
-    limiter.state().track();
+    seam::track(&limiter);
     let running = std::sync::atomic::AtomicUsize::new(3);
     let (mut requests, mut tokens_taken) = (0, 0);
     let mut add = |changes: Vec<KeyChanges>| {
@@ -298,10 +299,10 @@ fn changes_collected_while_threads_reserve_are_exact() {
             });
         }
         while running.load(std::sync::atomic::Ordering::SeqCst) > 0 {
-            add(limiter.state().collect_changes());
+            add(seam::collect_changes(&limiter));
         }
     });
-    let last = add(limiter.state().collect_changes());
+    let last = add(seam::collect_changes(&limiter));
     assert!(last.iter().flat_map(|change| &change.buckets).all(|bucket| bucket.held == 0));
     let each: u64 = (0..20_000).filter(|i| i % 5 != 0).map(|i| i % 7).sum();
     assert_eq!((requests, tokens_taken), (3 * 16_000, 3 * i64::try_from(each).unwrap()));
@@ -311,11 +312,11 @@ fn usage_before_tracking_is_neither_reported_nor_refunded() {
     let (limiter, clock) = manual(Quota::new().rpm(10).tpm(1_000));
     let permit = limiter.try_acquire("k", &tokens(10)).unwrap();
     clock.advance(Duration::from_secs(1));
-    limiter.state().track();
-    let reported = of(&limiter.state().collect_changes(), &Dimension::Tokens);
+    seam::track(&limiter);
+    let reported = of(&seam::collect_changes(&limiter), &Dimension::Tokens);
     assert_eq!(reported, Some((vec![], 10)));
     permit.release();
-    let reported = limiter.state().collect_changes();
+    let reported = seam::collect_changes(&limiter);
     assert_eq!(of(&reported, &Dimension::Requests), None);
     assert_eq!(of(&reported, &Dimension::Tokens), Some((vec![], 0)));
 }

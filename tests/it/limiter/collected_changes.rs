@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::builder;
+use paceline_limiter::seam;
 use paceline_testing::full::full_or;
 
 #[derive(Debug, Clone)]
@@ -185,16 +186,16 @@ fn collected_changes_equal_taken_and_held_amounts() {
     let property = |(variant, steps): (Variant, Vec<Step>)| {
         let clock = ManualClock::new();
         let mut party = Party::new(variant.limiter(&clock));
-        party.limiter.state().track();
+        seam::track(&party.limiter);
         for step in &steps {
             clock.advance(Duration::from_millis(step.after));
             party.act(variant, &step.action);
             if let Action::Collect = step.action {
-                party.expected.report(&party.limiter.state().collect_changes());
+                party.expected.report(&seam::collect_changes(&party.limiter));
                 party.expected.check(variant, &party.open);
             }
         }
-        party.expected.report(&party.limiter.state().collect_changes());
+        party.expected.report(&seam::collect_changes(&party.limiter));
         party.expected.check(variant, &party.open);
         Ok(())
     };
@@ -227,7 +228,7 @@ fn limiter_applying_changes_is_never_ahead_of_single_limiter() {
         let new = || Party::new(variant.limiter(&clock));
         let (mut both, each) = ([new(), new()], new().limiter);
         let mut all = [Party::new(each.clone()), Party::new(each.clone())];
-        both.iter().for_each(|party| party.limiter.state().track());
+        both.iter().for_each(|party| seam::track(&party.limiter));
         for Step { after, index, action } in steps.iter().chain([&LAST]) {
             clock.advance(Duration::from_millis(*after));
             let fits_now = |limiter: &Limiter, tokens: u64| {
@@ -245,9 +246,9 @@ fn limiter_applying_changes_is_never_ahead_of_single_limiter() {
                 all[*index].act(variant, action);
             }
             if let Action::Collect = action {
-                let changes = [0, 1].map(|at: usize| both[at].limiter.state().collect_changes());
-                both[1].limiter.state().apply_changes(&changes[0]);
-                both[0].limiter.state().apply_changes(&changes[1]);
+                let changes = [0, 1].map(|at: usize| seam::collect_changes(&both[at].limiter));
+                seam::apply_changes(&both[1].limiter, &changes[0]);
+                seam::apply_changes(&both[0].limiter, &changes[1]);
                 both.iter().for_each(|party| assert_not_ahead(&party.limiter, &each));
             }
         }

@@ -5,6 +5,7 @@ use paceline::limiter::{
 };
 use paceline::quota::{Algorithm, Dimension, Limit, Margin, Window};
 use paceline::{Cost, Limiter, Permit, Quota};
+use paceline_limiter::seam;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -153,9 +154,9 @@ fn ticket_given_back_refunds_and_wakes_waiter() {
     let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     let mut waiter = limiter.acquire("k", &Cost::new());
     assert!(poll(&mut waiter).is_none());
-    assert!(limiter.state().return_ticket("k", &Cost::new(), ticket));
+    assert!(seam::return_ticket(&limiter, "k", &Cost::new(), ticket));
     assert!(poll(&mut waiter).unwrap().is_ok());
-    assert!(!limiter.state().return_ticket("unknown", &Cost::new(), ticket));
+    assert!(!seam::return_ticket(&limiter, "unknown", &Cost::new(), ticket));
 }
 
 #[test]
@@ -165,12 +166,12 @@ fn ticket_from_before_reset_or_past_window_refunds_zero() {
     let early = take();
     limiter.reset("k");
     take();
-    limiter.state().return_ticket("k", &Cost::new(), early);
+    seam::return_ticket(&limiter, "k", &Cost::new(), early);
     assert_eq!(limiter.stats("k").limits[0].used, 1);
     let passed = take();
     clock.advance(Duration::from_secs(1));
     take();
-    limiter.state().return_ticket("k", &Cost::new(), passed);
+    seam::return_ticket(&limiter, "k", &Cost::new(), passed);
     assert_eq!(limiter.stats("k").limits[0].used, 1);
 }
 
@@ -183,7 +184,7 @@ fn ticket_of_pruned_key_is_rejected() {
     limiter.reset("k");
     assert_eq!(limiter.state().prune(), 1);
     drop(take().unwrap());
-    assert!(!limiter.state().return_ticket("k", &Cost::new(), early));
+    assert!(!seam::return_ticket(&limiter, "k", &Cost::new(), early));
     assert!(take().is_err());
 }
 
@@ -195,7 +196,7 @@ fn window_opened_by_refunded_ticket_keeps_start() {
     let first = take().unwrap().into_ticket().unwrap();
     clock.advance(Duration::from_millis(900));
     drop(take().unwrap());
-    assert!(limiter.state().return_ticket("k", &Cost::new(), first));
+    assert!(seam::return_ticket(&limiter, "k", &Cost::new(), first));
     drop(take().unwrap());
     assert!(take().is_err());
     clock.advance(Duration::from_millis(100));

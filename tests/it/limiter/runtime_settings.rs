@@ -5,6 +5,7 @@ use paceline::limiter::{
     Reduction, Regex, SystemClock, UnknownKey,
 };
 use paceline::quota::{Cost, Limit, Quota, Share};
+use paceline_limiter::seam;
 
 use super::{builder, paused, settle_down, tokens};
 
@@ -16,11 +17,11 @@ fn names(limiter: &Limiter) -> Vec<(String, QuotaOrigin)> {
 fn quotas_are_listed_as_given_with_origin() {
     let share = Share::percent(50).unwrap();
     let limiter = builder().quota("b", Quota::new().rpm(10)).share(share).build().unwrap();
-    let version = limiter.quotas().version();
+    let version = seam::quotas_version(&limiter);
     limiter.quotas().set("a-*", &Quota::new().rpm(7)).unwrap();
-    limiter.quotas().configure("c", &Quota::new().tpm(9)).unwrap();
+    seam::configure(&limiter, "c", &Quota::new().tpm(9)).unwrap();
     limiter.quotas().set_regex(&Regex::new("u[0-9]+").unwrap(), &Quota::new().rpm(3)).unwrap();
-    assert!(limiter.quotas().version() > version);
+    assert!(seam::quotas_version(&limiter) > version);
     let expected = [
         ("a-*".to_owned(), QuotaOrigin::Set),
         ("b".to_owned(), QuotaOrigin::Configured),
@@ -38,9 +39,9 @@ fn quotas_are_listed_as_given_with_origin() {
     }
     assert_eq!((limiter.quotas().get("a-1"), limiter.quotas().len()), (None, 4));
     assert_eq!(limiter.quotas().of("b"), Quota::new().rpm(10).with_share(share));
-    let version = limiter.quotas().version();
+    let version = seam::quotas_version(&limiter);
     assert!(limiter.quotas().remove("a-*"));
-    assert!(limiter.quotas().version() > version);
+    assert!(seam::quotas_version(&limiter) > version);
     assert_eq!(limiter.quotas().len(), 3);
 }
 
@@ -48,12 +49,15 @@ fn quotas_are_listed_as_given_with_origin() {
 fn restored_quotas_yield_to_configured_and_keep_origin() {
     let limiter = builder().quota("a", Quota::new().rpm(10)).build().unwrap();
     drop(limiter.try_acquire("b", &Cost::new()).unwrap());
-    limiter.quotas().restore(&[
-        NamedQuota::new("a", Quota::new().rpm(1), QuotaOrigin::Set),
-        NamedQuota::new("b", Quota::new().rpm(2), QuotaOrigin::Learned),
-        NamedQuota::new("gone", Quota::new().rpm(3), QuotaOrigin::Configured),
-        NamedQuota::new("regex:x+", Quota::new().rpm(4), QuotaOrigin::Set),
-    ]);
+    seam::restore_quotas(
+        &limiter,
+        &[
+            NamedQuota::new("a", Quota::new().rpm(1), QuotaOrigin::Set),
+            NamedQuota::new("b", Quota::new().rpm(2), QuotaOrigin::Learned),
+            NamedQuota::new("gone", Quota::new().rpm(3), QuotaOrigin::Configured),
+            NamedQuota::new("regex:x+", Quota::new().rpm(4), QuotaOrigin::Set),
+        ],
+    );
     let expected = [
         ("a".to_owned(), QuotaOrigin::Configured),
         ("b".to_owned(), QuotaOrigin::Learned),
@@ -186,7 +190,7 @@ fn clock_reports_boot_id_and_uptime_when_known() {
     assert_eq!(clock.boot(), Some(Boot::new(7, Duration::from_nanos(123))));
     assert_eq!(ManualClock::new().boot(), None);
     let limiter = builder().clock(clock).build().unwrap();
-    assert_eq!(limiter.state().boot(), Some(Boot::new(7, Duration::from_nanos(123))));
+    assert_eq!(seam::boot(&limiter), Some(Boot::new(7, Duration::from_nanos(123))));
 }
 
 #[cfg(target_os = "linux")]

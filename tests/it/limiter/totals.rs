@@ -2,6 +2,7 @@
 
 use paceline::limiter::{Code, Event, Limiter, ManualClock, RateLimited};
 use paceline::quota::{Cost, Dimension, Margin, Quota};
+use paceline_limiter::seam;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -58,12 +59,12 @@ fn sample_denied_returns_first_refusal_after_last_call() {
         (0..times).for_each(|_| drop(limiter.try_acquire("k", &Cost::new())));
     };
     deny(5);
-    assert_eq!(limiter.state().sample_denied(), None);
+    assert_eq!(seam::sample_denied(&limiter), None);
     deny(2);
-    let sample = limiter.state().sample_denied().unwrap();
+    let sample = seam::sample_denied(&limiter).unwrap();
     assert_eq!((&*sample.key, sample.code), ("k", Some(Code::RpmExceeded)));
     assert_eq!(sample.dimension, Some(Dimension::Requests));
-    assert_eq!(limiter.state().sample_denied(), None);
+    assert_eq!(seam::sample_denied(&limiter), None);
 }
 
 #[test]
@@ -72,7 +73,7 @@ fn state_listener_receives_no_single_reservations() {
     let limiter = limiter(&clock);
     let received = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&received);
-    limiter.on_change(move |event| {
+    seam::on_change(&limiter, move |event| {
         let is_state_event = matches!(
             event,
             Event::CoolingDown { .. } | Event::Reduced { .. } | Event::QuotaChanged { .. }

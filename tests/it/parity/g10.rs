@@ -3,6 +3,7 @@
 use paceline::limiter::{Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, UnknownKey};
 use paceline::provider::{ANTHROPIC, GEMINI, OPENAI};
 use paceline::quota::{Cost, Dimension, Limit, Quota};
+use paceline_limiter::seam;
 
 use super::rig::builder;
 
@@ -48,12 +49,12 @@ fn g10_stored_quota_never_overrides_configured_quota() {
     let limiter = builder().provider(OPENAI).quota("gpt-4o", Quota::new().rpm(7));
     let limiter = limiter.clock(ManualClock::new()).build().unwrap();
     let built_in = rpm(&limiter, "o3");
-    limiter.quotas().restore(&kept);
+    seam::restore_quotas(&limiter, &kept);
     assert_eq!(rpm(&limiter, "gpt-4o"), Some(7), "configured");
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(2), "set in an earlier run");
     assert_eq!(rpm(&limiter, "claude-opus"), Some(3), "learned in an earlier run");
     assert_eq!(rpm(&limiter, "o3"), built_in, "configured in an earlier run only");
-    limiter.quotas().configure("gpt-4o-mini", &Quota::new().rpm(9)).unwrap();
-    limiter.quotas().restore(&kept);
+    seam::configure(&limiter, "gpt-4o-mini", &Quota::new().rpm(9)).unwrap();
+    seam::restore_quotas(&limiter, &kept);
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(9));
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use paceline::limiter::{Limiter, ManualClock, QuotaOrigin};
 use paceline::quota::{Algorithm, Quota};
 use paceline::store::{State, Store, Yaml};
+use paceline_limiter::seam;
 
 use super::rig::{S, builder, tokens, used};
 
@@ -16,14 +17,14 @@ fn load(path: &Path, clock: &ManualClock, quota: Quota) -> (Limiter, Yaml) {
     let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
     let mut store = Yaml::new(path);
     let state = store.open(limiter.now()).unwrap();
-    limiter.quotas().restore(&state.quotas);
+    seam::restore_quotas(&limiter, &state.quotas);
     limiter.state().absorb(&state.keys);
-    limiter.state().track();
+    seam::track(&limiter);
     (limiter, store)
 }
 
 fn persist(limiter: &Limiter, store: &mut Yaml) {
-    let (changes, quotas) = (limiter.state().collect_changes(), limiter.quotas().list());
+    let (changes, quotas) = (seam::collect_changes(&limiter), limiter.quotas().list());
     store.sync(&changes, Some(&quotas), limiter.now()).unwrap();
 }
 

@@ -6,6 +6,7 @@ use paceline::limiter::{
 use paceline::provider::UtilizationReading;
 use paceline::quota::{Cost, Dimension, Margin, Quota, Usd};
 use paceline::telemetry::Metrics;
+use paceline_limiter::seam;
 use std::time::Duration;
 
 use super::MetricsExporter;
@@ -200,7 +201,7 @@ impl paceline::limiter::Attached for Measuring {
 #[test]
 fn components_report_totals_and_amounts() {
     let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
-    limiter.state().attach(std::sync::Arc::new(Measuring::default()));
+    seam::attach(&limiter, std::sync::Arc::new(Measuring::default()));
     for total in [3.0, 6.0] {
         let page = exporter.page();
         assert_eq!(page.sum("paceline_store_flushes_total", &[]), total);
@@ -216,11 +217,11 @@ fn components_report_totals_and_amounts() {
 fn values_of_several_components_are_combined() {
     let (limiter, _clock, exporter) = limiter_clock_exporter(Quota::new().rpm(100));
     let component = |is_connected| std::sync::Arc::new(Measuring(0.into(), is_connected));
-    limiter.state().attach(component(true));
+    seam::attach(&limiter, component(true));
     assert_eq!(exporter.page().sum("paceline_bus_connected", &[]), 1.0);
-    limiter.state().attach(component(true));
+    seam::attach(&limiter, component(true));
     assert_eq!(exporter.page().sum("paceline_bus_connected", &[]), 1.0);
-    limiter.state().attach(component(false));
+    seam::attach(&limiter, component(false));
     let page = exporter.page();
     assert_eq!(page.sum("paceline_bus_connected", &[]), 0.0);
     assert_eq!(page.sum("paceline_store_flushes_total", &[]), 9.0 + 6.0 + 3.0);

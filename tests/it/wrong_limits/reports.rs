@@ -16,6 +16,7 @@ use paceline::limiter::{
 use paceline::provider::OPENAI;
 use paceline::quota::Dimension;
 use paceline::{Cost, Quota, RateLimitLayer, Timestamp};
+use paceline_limiter::seam;
 use parking_lot::Mutex;
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tracing::Level;
@@ -254,31 +255,31 @@ async fn limiter_with_fixed_reduction_restores_no_limit() {
 #[tokio::test(start_paused = true)]
 async fn learned_limits_are_changes_for_a_store() {
     let limiter = limiter(1_200);
-    limiter.state().track();
+    seam::track(&limiter);
     let service = provider(&limiter, NAMED);
     for _ in 0..REFUSED {
         service.clone().oneshot(request()).await.unwrap();
     }
-    let mut changes = limiter.state().collect_changes();
+    let mut changes = seam::collect_changes(&limiter);
     let learned = changes.remove(0).learned;
     assert_eq!(learned.as_ref(), Some(&limiter.stats("m").learned));
     assert_eq!(limiter.state().snapshot()[0].learned, learned.unwrap());
     let jobs = (0..4_000).map(|_| service.clone().oneshot(request()));
     futures_util::future::join_all(jobs).await;
-    assert_eq!(limiter.state().collect_changes()[0].learned, Some(Vec::new()));
+    assert_eq!(seam::collect_changes(&limiter)[0].learned, Some(Vec::new()));
     service.clone().oneshot(request()).await.unwrap();
-    assert_eq!(limiter.state().collect_changes()[0].learned, None);
+    assert_eq!(seam::collect_changes(&limiter)[0].learned, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn growth_since_refusal_is_a_change_for_a_store() {
     let limiter = limiter(1_200);
-    limiter.state().track();
+    seam::track(&limiter);
     let service = provider(&limiter, NAMED);
     for _ in 0..REFUSED {
         service.clone().oneshot(request()).await.unwrap();
     }
-    let collect = || limiter.state().collect_changes().remove(0).learned;
+    let collect = || seam::collect_changes(&limiter).remove(0).learned;
     let measured = collect().unwrap()[0].amount;
     futures_util::future::join_all((0..60).map(|_| service.clone().oneshot(request()))).await;
     let grown = collect().unwrap();

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use paceline::limiter::{Limiter, ManualClock};
 use paceline::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
+use paceline_limiter::seam;
 
 use super::rig::{builder, used};
 
@@ -21,7 +22,7 @@ fn migrate(from: &Path, to: &Path) -> MigrateSummary {
 /// Returns a limiter that continues with a state.
 fn limiter(state: &State) -> Limiter {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
-    limiter.quotas().restore(&state.quotas);
+    seam::restore_quotas(&limiter, &state.quotas);
     limiter.state().absorb(&state.keys);
     limiter
 }

@@ -8,6 +8,7 @@ use paceline::engine::Wait;
 use paceline::limiter::{Limiter, ManualClock};
 use paceline::provider::Profile;
 use paceline::quota::{Cost, Quota};
+use paceline_limiter::seam;
 
 /// A simulated sender with zero latency that sends each model's requests in order within the same
 /// limits, including burst and margin, in virtual time.
@@ -39,7 +40,7 @@ impl Ideal {
                 .quota("*", quota())
                 .build()
                 .expect("one quota and the default margin are valid");
-            limiter.state().count_as_model(model, self.profile.name());
+            seam::count_as_model(&limiter, model, self.profile.name());
             self.models.insert(model.to_owned(), (limiter, clock));
         }
         let (limiter, clock) = &self.models[model];

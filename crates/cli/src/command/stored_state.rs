@@ -12,6 +12,7 @@ use crate::terminal::printable;
 use paceline::Timestamp;
 use paceline::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
 use paceline::store::State;
+use paceline_limiter::seam;
 
 /// A limiter with the limits of the configuration and a copy of the stored state, independent of
 /// running programs. If limits are shared with other machines, usage is that of their store.
@@ -44,7 +45,7 @@ impl<'a> StoredState<'a> {
             None => builder,
         };
         let limiter = builder.build().map_err(|error| error.to_string())?;
-        let state = file.peek(limiter.now(), limiter.state().boot());
+        let state = file.peek(limiter.now(), seam::boot(&limiter));
         let mut state = state.map_err(|error| error.to_string())?;
         if shared.is_some() {
             state.keys.iter_mut().for_each(|key| key.buckets.clear());
@@ -103,7 +104,7 @@ impl<'a> StoredState<'a> {
     /// Returns an error of the state file or of the store.
     pub(super) async fn reset(&self, key: Option<&str>) -> Result<(), String> {
         if key.map_or(!self.keys.is_empty(), |key| self.keys.contains_key(key)) {
-            let reset = self.file.reset(key, self.now(), self.limiter.state().boot());
+            let reset = self.file.reset(key, self.now(), seam::boot(&self.limiter));
             reset.map_err(|error| error.to_string())?;
         }
         match self.shared {
@@ -163,11 +164,11 @@ fn restore(limiter: &Limiter, state: &State, configured: bool) {
     // A limiter restores quotas with the origin `Set`, and expects configured quotas to be known.
     let mut quotas: Vec<_> = state.quotas.iter().filter(current).cloned().collect();
     quotas.iter_mut().for_each(|quota| quota.origin = QuotaOrigin::Set);
-    limiter.quotas().restore(&quotas);
+    seam::restore_quotas(&limiter, &quotas);
     // The program that wrote these has read them as models from requests, and counted buckets that refill.
     for model in state.keys.iter().filter(|key| key.buckets.iter().any(|b| b.refill > 0)) {
         if let Some(rules) = limiter.quotas().rules_of(&model.key) {
-            limiter.state().count_as_model(&model.key, rules.name());
+            seam::count_as_model(&limiter, &model.key, rules.name());
         }
     }
     let mut taken = state.keys.clone();
@@ -176,7 +177,7 @@ fn restore(limiter: &Limiter, state: &State, configured: bool) {
     // A learned rate would hold back the first request; here, the programs that learned it may be running.
     taken.iter_mut().for_each(|key| key.learned.clear());
     limiter.state().absorb(&taken);
-    limiter.state().apply_changes(&state.keys.iter().map(held).collect::<Vec<_>>());
+    seam::apply_changes(&limiter, &state.keys.iter().map(held).collect::<Vec<_>>());
 }
 
 fn held(key: &KeySnapshot) -> KeyChanges {

@@ -8,6 +8,7 @@ use serde_json::Number;
 use paceline_limiter::Timestamp;
 use paceline_limiter::limiter::{CapacityUpdate, CoolDown, LearnedLimit, LearnedUpdate};
 use paceline_limiter::quota::Dimension;
+use paceline_limiter::seam;
 
 /// The subject of capacity updates.
 pub(super) const CAPACITY: &str = "ratelimit.capacity";
@@ -76,7 +77,7 @@ pub(super) fn read_learned(message: &[u8]) -> Option<LearnedUpdate> {
     let LearnedMessage { resource, agent_id, limits, timestamp } = read(message)?;
     let timestamp = parse_timestamp(&timestamp)?;
     let limit = |LimitMessage { dimension, amount, events }: LimitMessage| {
-        let known = Dimension::KNOWN.into_iter().find(|known| known.as_str() == dimension);
+        let known = seam::DIMENSIONS.into_iter().find(|known| known.as_str() == dimension);
         let dimension = known.unwrap_or_else(|| Dimension::custom(&dimension));
         let is_valid = amount.is_finite() && amount > 0.0;
         is_valid.then(|| LearnedLimit::new(dimension, amount, timestamp, events))

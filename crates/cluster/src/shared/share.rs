@@ -4,6 +4,7 @@ use std::sync::Arc;
 use paceline_limiter::Timestamp;
 use paceline_limiter::engine::{self, Bucket, Rule, Shortfall, Wait};
 use paceline_limiter::quota::{Cost, Dimension};
+use paceline_limiter::seam;
 
 use super::turns::Turns;
 
@@ -169,6 +170,6 @@ fn counted(rule: &Rule, turns: &Turns) -> u64 {
 /// Returns a cost of this many times an amount in the dimension of a rule.
 fn multiplied(rule: &Rule, amount: u64, times: u64) -> Cost {
     let mut cost = Cost::new().requests(0);
-    cost.set(rule.dimension(), amount.saturating_mul(times));
+    seam::set_amount(&mut cost, rule.dimension(), amount.saturating_mul(times));
     cost
 }

@@ -72,7 +72,7 @@ impl Check<'_> {
     }
 
     fn dimension(&mut self, path: &FieldPath, name: &str) -> Option<Dimension> {
-        let known = Dimension::KNOWN;
+        let known = seam::DIMENSIONS;
         if let Some(known) = known.iter().find(|dimension| dimension.as_str() == name) {
             return Some(known.clone());
         }

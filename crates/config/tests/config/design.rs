@@ -5,6 +5,7 @@ use paceline::limiter::UnknownKey;
 use paceline::quota::Dimension;
 use paceline_cluster::{OnFailure, SharingMode};
 use paceline_config::{BusServer, StoreFile};
+use paceline_limiter::seam;
 
 use super::{EXAMPLE, parse_valid};
 
@@ -52,7 +53,7 @@ fn file_without_settings_equals_defaults() {
     for text in ["{}", "# a comment\n{}\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
         let config = parse_valid(text);
         // Only the server has keys of `/rate`.
-        let defaults = paceline::Limiter::builder().name_space(paceline_config::RATE_PREFIX);
+        let defaults = seam::name_space(paceline::Limiter::builder(), paceline_config::RATE_PREFIX);
         let config = config.builder();
         assert_eq!(format!("{config:?}"), format!("{defaults:?}"), "{text:?}");
     }

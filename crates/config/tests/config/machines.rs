@@ -8,6 +8,7 @@ use paceline::{Cost, Limiter};
 use paceline_config::{self as config, Config};
 use tempfile::TempDir;
 
+use paceline_limiter::seam;
 use paceline_testing::servers::{Nats, Redis};
 use paceline_testing::tls_servers::{Authority, TlsRedis};
 use paceline_testing::until;
@@ -199,7 +200,7 @@ fn configuration_names_certificate_files_relative_to_itself() {
     let other = config::open(authority.path("paceline.yaml")).unwrap().limiter;
     let is_connected = |limiter: &Limiter| {
         let status = limiter.state().backend_status().unwrap();
-        let measured = limiter.state().measurements();
+        let measured = seam::measurements(&limiter);
         let bus =
             measured.iter().find(|measured| measured.name == "paceline_bus_connected").unwrap();
         status.connected && bus.value == Measured::Flag(true)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use paceline::limiter::{QuotaOrigin, UnknownKey};
 use paceline::{Cost, Limiter, Quota};
 use paceline_config::{self as config, Applied, Config, ReloadStatus, Reloader};
+use paceline_limiter::seam;
 
 use super::parse_valid;
 
@@ -338,7 +339,7 @@ fn reloading_does_not_keep_the_limiter_alive() {
     let loaded = config::check(&path).unwrap();
     let limiter = loaded.config.builder().build().unwrap();
     let weak = limiter.downgrade();
-    limiter.state().attach(Arc::new(Reloader::start(&loaded, &limiter).unwrap()));
+    seam::attach(&limiter, Arc::new(Reloader::start(&loaded, &limiter).unwrap()));
     drop(limiter);
     assert!(weak.upgrade().is_none());
 }

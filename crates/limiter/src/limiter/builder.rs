@@ -182,8 +182,7 @@ impl Builder {
 
     /// Sets the prefix of keys that have the quota of the name after it, in buckets of their own, unless a quota has a
     /// name with the prefix.
-    #[doc(hidden)]
-    pub fn name_space(mut self, prefix: &'static str) -> Self {
+    pub(crate) fn name_space(mut self, prefix: &'static str) -> Self {
         self.name_space = Some(prefix);
         self
     }

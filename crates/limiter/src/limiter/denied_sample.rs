@@ -4,7 +4,6 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// A sampled denial of a request.
-#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeniedSample {
     /// The key that denied the request.

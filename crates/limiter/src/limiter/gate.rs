@@ -202,7 +202,6 @@ impl Gate {
 
 /// The steps of a service, for the models.
 #[cfg(shuttle)]
-#[doc(hidden)]
 impl Gate {
     /// Makes it the gate of a service.
     pub fn of_service(self) -> Self {

@@ -62,9 +62,8 @@ impl Limiter {
     }
 
     /// Returns whether a quota limits spending, so that requests need a price.
-    #[doc(hidden)]
     #[inline]
-    pub fn limits_spending(&self) -> bool {
+    pub(crate) fn limits_spending(&self) -> bool {
         self.shared.core.limits_spending()
     }
 
@@ -213,8 +212,7 @@ impl Limiter {
     }
 
     /// Returns a future that is ready when [`now`](Self::now) has reached `time`.
-    #[doc(hidden)]
-    pub fn sleep_until(&self, time: Timestamp) -> Sleep {
+    pub(crate) fn sleep_until(&self, time: Timestamp) -> Sleep {
         self.shared.core.clock.sleep_until(time)
     }
 
@@ -311,8 +309,7 @@ impl Limiter {
     /// ([`Granted`](Event::Granted), [`Denied`](Event::Denied), [`Waited`](Event::Waited) and
     /// [`Settled`](Event::Settled)), so that it costs a reservation nothing.
     /// [`totals`](super::LimiterState::totals) counts those.
-    #[doc(hidden)]
-    pub fn on_change(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
+    pub(crate) fn on_change(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
         self.shared.core.events.listen(Listener { wants_all: false, call: Arc::new(listener) });
     }
 

@@ -43,7 +43,7 @@ mod busiest;
 mod capacity;
 mod core;
 mod decide;
-mod denied_sample;
+pub(crate) mod denied_sample;
 mod dirty;
 mod entry;
 mod feedback;
@@ -86,8 +86,6 @@ pub use attached::Attached;
 pub use builder::Builder;
 pub use busiest::Busiest;
 pub use capacity::WaitForCapacity;
-#[doc(hidden)]
-pub use denied_sample::DeniedSample;
 pub use feedback::Feedback;
 pub use gate::Gate;
 pub use handle::KeyHandle;

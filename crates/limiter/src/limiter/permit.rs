@@ -76,8 +76,7 @@ impl Permit {
     }
 
     /// Returns `true` if a [`Backend`](super::Backend) keeps the buckets.
-    #[doc(hidden)]
-    pub fn is_remote(&self) -> bool {
+    pub(crate) fn is_remote(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.remote.is_some())
     }
 

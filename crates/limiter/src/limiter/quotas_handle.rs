@@ -67,8 +67,7 @@ impl Quotas<'_> {
     ///
     /// # Errors
     /// Those of [`set`](Self::set).
-    #[doc(hidden)]
-    pub fn check(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
+    pub(crate) fn check(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
         check_quota(name, quota, self.0.core.is_local())
     }
 
@@ -77,8 +76,7 @@ impl Quotas<'_> {
     ///
     /// # Errors
     /// Those of [`set`](Self::set).
-    #[doc(hidden)]
-    pub fn configure(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
+    pub(crate) fn configure(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
         self.put(name, quota, QuotaOrigin::Configured)
     }
 
@@ -195,8 +193,7 @@ impl Quotas<'_> {
     }
 
     /// Returns a counter that increases whenever a quota is set, learned or removed.
-    #[doc(hidden)]
-    pub fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.0.core.quotas.read().changes
     }
 
@@ -206,8 +203,7 @@ impl Quotas<'_> {
     /// over stored ones. Stored quotas with the origin
     /// [`Configured`](super::QuotaOrigin::Configured) are skipped, since the current configuration
     /// replaces them.
-    #[doc(hidden)]
-    pub fn restore(&self, stored: &[NamedQuota]) {
+    pub(crate) fn restore(&self, stored: &[NamedQuota]) {
         for stored in stored.iter().filter(|stored| stored.origin != QuotaOrigin::Configured) {
             let version = self.0.core.next_version();
             let restored = self.0.core.change_quotas(|quotas| quotas.restore(stored, version));

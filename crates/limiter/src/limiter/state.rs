@@ -137,8 +137,7 @@ impl LimiterState<'_> {
 
     /// Returns the values that the [`Backend`](super::Backend), the stores and the buses report to the
     /// metrics.
-    #[doc(hidden)]
-    pub fn measurements(&self) -> Vec<Measurement> {
+    pub(crate) fn measurements(&self) -> Vec<Measurement> {
         let backend = self.shared.core.backend.as_ref().map(|backend| backend.measurements());
         let attached = self.shared.attached();
         let attached = attached.iter().flat_map(|attached| attached.measurements());
@@ -163,8 +162,7 @@ impl LimiterState<'_> {
     /// Only changes by this limiter are recorded. Usage of others that response headers show
     /// ([`Permit::observe`](super::Permit::observe)) and [absorbed](Self::absorb) state are left out.
     /// Buckets that a [`Backend`](super::Backend) keeps don't change here.
-    #[doc(hidden)]
-    pub fn track(&self) {
+    pub(crate) fn track(&self) {
         if !self.shared.core.dirty.track() {
             self.shared.for_each(|key| {
                 let now = key.now();
@@ -178,8 +176,7 @@ impl LimiterState<'_> {
     ///
     /// Usage that isn't collected is kept for any length of time; entries of about the same age are
     /// merged.
-    #[doc(hidden)]
-    pub fn collect_changes(&self) -> Vec<KeyChanges> {
+    pub(crate) fn collect_changes(&self) -> Vec<KeyChanges> {
         self.shared.core.dirty.collect()
     }
 
@@ -192,8 +189,7 @@ impl LimiterState<'_> {
     /// key's own replaces it, and one that isn't in the future ends it. A reset clears usage and
     /// cool-down, except changes recorded here since then and not yet collected; the usage that comes
     /// with a reset is all usage since.
-    #[doc(hidden)]
-    pub fn apply_changes(&self, others: &[KeyChanges]) {
+    pub(crate) fn apply_changes(&self, others: &[KeyChanges]) {
         self.track();
         let core = &self.shared.core;
         let concerns = |change: &&KeyChanges| {
@@ -213,14 +209,12 @@ impl LimiterState<'_> {
 
     /// Returns the first denial since the last call. Only the first denial between two calls is
     /// recorded; the first call starts the recording.
-    #[doc(hidden)]
-    pub fn sample_denied(&self) -> Option<DeniedSample> {
+    pub(crate) fn sample_denied(&self) -> Option<DeniedSample> {
         self.shared.core.denied.take()
     }
 
     /// Attaches a component that is closed with the limiter.
-    #[doc(hidden)]
-    pub fn attach(&self, attached: Arc<dyn Attached>) {
+    pub(crate) fn attach(&self, attached: Arc<dyn Attached>) {
         self.shared.attach(attached);
     }
 
@@ -229,8 +223,7 @@ impl LimiterState<'_> {
     /// started continues.
     ///
     /// Use a ticket once: a second time would return the quota of another request.
-    #[doc(hidden)]
-    pub fn return_ticket(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
+    pub(crate) fn return_ticket(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
         let Some(entry) = self.shared.table.find(key).filter(|entry| entry.id == ticket.entry)
         else {
             return false;
@@ -246,8 +239,7 @@ impl LimiterState<'_> {
     }
 
     /// Counts a key as a model that the provider of this name has read from a request, as the layer does.
-    #[doc(hidden)]
-    pub fn count_as_model(&self, key: &str, provider: &'static str) {
+    pub(crate) fn count_as_model(&self, key: &str, provider: &'static str) {
         let (core, read_by) = (&self.shared.core, Some(provider));
         let key_ref = KeyRef { read_by, ..self.shared.key_ref(key, self.budget) };
         if let (true, Ok(entry)) = (core.has_providers(), key_ref.entry()) {
@@ -256,8 +248,7 @@ impl LimiterState<'_> {
     }
 
     /// Returns the clock's information about the current boot of the machine.
-    #[doc(hidden)]
-    pub fn boot(&self) -> Option<Boot> {
+    pub(crate) fn boot(&self) -> Option<Boot> {
         self.shared.core.clock.boot()
     }
 }

@@ -182,9 +182,8 @@ impl Cost {
     }
 
     /// Sets the amount in a dimension, without a guess.
-    #[doc(hidden)]
     #[inline]
-    pub fn set(&mut self, dimension: &Dimension, amount: u64) {
+    pub(crate) fn set(&mut self, dimension: &Dimension, amount: u64) {
         match dimension {
             Dimension::Custom(name) => *self = core::mem::take(self).custom(name, amount),
             _ => self.amounts[dimension.column()] = amount,

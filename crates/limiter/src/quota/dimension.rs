@@ -23,8 +23,7 @@ pub enum Dimension {
 
 impl Dimension {
     /// All dimensions except custom ones.
-    #[doc(hidden)]
-    pub const KNOWN: [Self; 5] =
+    pub(crate) const KNOWN: [Self; 5] =
         [Self::Requests, Self::Tokens, Self::InputTokens, Self::OutputTokens, Self::Concurrency];
 
     /// Creates a custom dimension.
@@ -48,9 +47,8 @@ impl Dimension {
     }
 
     /// Displays an amount: the number, or dollars for [`usd`](Self::usd).
-    #[doc(hidden)]
     #[inline]
-    pub fn amount(&self, amount: u64) -> impl fmt::Display + use<> {
+    pub(crate) fn amount(&self, amount: u64) -> impl fmt::Display + use<> {
         match self.is_usd() {
             true => Amount::Usd(Usd::from_micros(amount)),
             false => Amount::Number(amount),
@@ -58,9 +56,8 @@ impl Dimension {
     }
 
     /// Displays an amount with its unit: `100 tokens`, `$1.25`.
-    #[doc(hidden)]
     #[inline]
-    pub fn quantity(&self, amount: u64) -> impl fmt::Display + '_ {
+    pub(crate) fn quantity(&self, amount: u64) -> impl fmt::Display + '_ {
         let unit = if self.is_usd() { "" } else { self.as_str() };
         Quantity { amount: self.amount(amount), unit }
     }

@@ -7,6 +7,7 @@ use paceline_limiter::limiter::{
     Attached, BucketChanges, Closing, KeyChanges, Limiter, WeakLimiter,
 };
 use paceline_limiter::quota::{Cost, Dimension, Quota, Window};
+use paceline_limiter::seam;
 
 use super::{
     Thread, assert_unused, block_on, builder, check, level, limiter, run_threads, thread_of, tokens,
@@ -29,14 +30,14 @@ impl Collected {
     }
 
     fn collect(&self, limiter: &Limiter) {
-        let changes = limiter.state().collect_changes();
+        let changes = seam::collect_changes(&limiter);
         self.0.lock().unwrap().extend(changes);
     }
 
     /// Collects for the last time. Returns all changes.
     fn all(&self, limiter: &Limiter) -> Vec<KeyChanges> {
         self.collect(limiter);
-        assert_eq!(limiter.state().collect_changes(), [], "collected twice");
+        assert_eq!(seam::collect_changes(&limiter), [], "collected twice");
         self.0.lock().unwrap().clone()
     }
 }
@@ -83,7 +84,7 @@ fn taken_by_others(limiter: &Limiter, amount: i64) -> [KeyChanges; 1] {
 fn changes_collected_while_key_is_used_and_pruned_add_up() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100).rpm(100));
-        limiter.state().track();
+        seam::track(&limiter);
         let collected = Collected::default();
         run_threads([
             settle(&limiter, "k", 3),
@@ -101,11 +102,11 @@ fn changes_collected_while_key_is_used_and_pruned_add_up() {
 fn changes_collected_while_changes_are_applied_are_local() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
-        limiter.state().track();
+        seam::track(&limiter);
         let collected = Collected::default();
         let apply = |amount: i64| {
             thread_of(&limiter, move |limiter| {
-                limiter.state().apply_changes(&taken_by_others(limiter, amount));
+                seam::apply_changes(&limiter, &taken_by_others(limiter, amount));
             })
         };
         run_threads([
@@ -126,7 +127,7 @@ fn changes_collected_while_key_is_reset_give_the_same_state() {
     check(|| {
         let quota = Quota::new().tpm(100).rpm(100);
         let (here, there) = (limiter(quota.clone()), limiter(quota));
-        here.state().track();
+        seam::track(&here);
         let collected = Collected::default();
         let early = here.try_acquire("k", &tokens(10)).unwrap();
         run_threads([
@@ -135,7 +136,7 @@ fn changes_collected_while_key_is_reset_give_the_same_state() {
             Box::new(move || early.settle(&tokens(4))),
             collected.collect_twice(&here),
         ]);
-        there.state().apply_changes(&collected.all(&here));
+        seam::apply_changes(&there, &collected.all(&here));
         assert_eq!(here.stats("k"), there.stats("k"));
         assert_unused(&here, "k");
     });
@@ -146,7 +147,7 @@ fn changes_collected_while_key_is_retired_add_up() {
     check(|| {
         let quota = Quota::new().tpm(100).rpm(100);
         let limiter = builder().quota("m-*", quota.clone()).build().unwrap();
-        limiter.state().track();
+        seam::track(&limiter);
         let collected = Collected::default();
         run_threads([
             settle(&limiter, "m-1", 3),
@@ -167,10 +168,10 @@ fn changes_collected_while_key_is_retired_add_up() {
 fn changes_of_key_used_while_tracking_starts_are_whole() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
-        let track = thread_of(&limiter, |limiter| limiter.state().track());
+        let track = thread_of(&limiter, |limiter| seam::track(&limiter));
         run_threads([settle(&limiter, "k", 3), track]);
         settle(&limiter, "k", 4)();
-        let changes = limiter.state().collect_changes();
+        let changes = seam::collect_changes(&limiter);
         let taken = sum(&changes, &Dimension::Tokens);
         assert!(taken == 4 || taken == 7, "{taken}");
         assert_eq!(held(&changes, "k"), 0);
@@ -186,10 +187,10 @@ fn keys_made_while_tracking_starts_are_tracked() {
                 drop(limiter.try_acquire(key, &Cost::new().tokens(0)).unwrap());
             })
         };
-        let track = thread_of(&limiter, |limiter| limiter.state().track());
+        let track = thread_of(&limiter, |limiter| seam::track(&limiter));
         run_threads([make("a"), make("b"), track]);
         ["a", "b"].iter().for_each(|key| settle(&limiter, key, 4)());
-        assert_eq!(sum(&limiter.state().collect_changes(), &Dimension::Tokens), 8);
+        assert_eq!(sum(&seam::collect_changes(&limiter), &Dimension::Tokens), 8);
     });
 }
 
@@ -197,16 +198,16 @@ fn keys_made_while_tracking_starts_are_tracked() {
 fn waiters_of_amounts_held_by_others_are_woken_when_freed() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(2));
-        limiter.state().apply_changes(&held_by_others(2));
+        seam::apply_changes(&limiter, &held_by_others(2));
         let wait = |limiter: &Limiter| {
             drop(block_on(limiter.acquire("k", &tokens(1))).unwrap());
         };
         let apply = thread_of(&limiter, |limiter| {
-            limiter.state().apply_changes(&held_by_others(1));
-            limiter.state().collect_changes();
+            seam::apply_changes(&limiter, &held_by_others(1));
+            seam::collect_changes(&limiter);
         });
         run_threads([thread_of(&limiter, wait), thread_of(&limiter, wait), apply]);
-        limiter.state().apply_changes(&held_by_others(0));
+        seam::apply_changes(&limiter, &held_by_others(0));
         assert_unused(&limiter, "k");
     });
 }
@@ -226,7 +227,7 @@ impl LastChanges {
 
     fn collect(&self, limiter: &WeakLimiter) {
         let Some(limiter) = limiter.upgrade() else { return };
-        self.add(&limiter.state().collect_changes());
+        self.add(&seam::collect_changes(&limiter));
     }
 }
 
@@ -246,8 +247,8 @@ fn last_clone_dropped_by_any_thread_ends_limiter_once() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
         let changes = LastChanges::default();
-        limiter.state().track();
-        limiter.state().attach(Arc::new(changes.clone()));
+        seam::track(&limiter);
+        seam::attach(&limiter, Arc::new(changes.clone()));
         let (weak, collected) = (limiter.downgrade(), changes.clone());
         let threads: [Thread; 3] = [
             settle(&limiter, "k", 3),

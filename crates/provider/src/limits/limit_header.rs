@@ -1,4 +1,5 @@
 use paceline_limiter::quota::Dimension;
+use paceline_limiter::seam;
 
 use super::limit_window::LimitWindow;
 
@@ -44,7 +45,7 @@ impl LimitHeader {
     ];
 
     pub(super) fn dimension(&self) -> Dimension {
-        let mut known = Dimension::KNOWN.into_iter();
+        let mut known = seam::DIMENSIONS.into_iter();
         let known = known.find(|dimension| dimension.as_str() == self.dimension);
         known.unwrap_or_else(|| Dimension::custom(self.dimension))
     }

@@ -5,6 +5,7 @@ use paceline_limiter::Timestamp;
 use paceline_limiter::limiter::{LimitReadings, UtilizationReading};
 use paceline_limiter::quota::Dimension;
 use paceline_limiter::quota::{Cost, Usage};
+use paceline_limiter::seam;
 
 use super::Profile;
 use crate::error::ApiError;
@@ -128,7 +129,7 @@ impl Profile {
         let units = self.rules.units.iter().map(|unit| unit.dimension());
         for dimension in tokens.into_iter().chain(units) {
             if cost.amount(&dimension) > 0 {
-                cost.set(&dimension, 0);
+                seam::set_amount(cost, &dimension, 0);
             }
         }
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::bounded_integer::Amount;
 use super::error::{ApiError, invalid, unprocessable};
 use paceline::quota::{Cost, Dimension, Usd};
+use paceline_limiter::seam;
 
 /// The cost of a request in each dimension.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -69,7 +70,7 @@ impl CostFields {
         ];
         for (dimension, amount) in built_in {
             if let Some(amount) = amount {
-                cost.set(&dimension, amount.0);
+                seam::set_amount(&mut cost, &dimension, amount.0);
             }
         }
         if let Some(usd) = self.usd {
@@ -102,7 +103,7 @@ impl From<&Cost> for CostFields {
 
 fn custom(name: &str) -> Result<&str, ApiError> {
     let is_named = |dimension: &Dimension| dimension.as_str() == name;
-    let known = Dimension::KNOWN.iter().any(is_named) || is_named(&Dimension::usd());
+    let known = seam::DIMENSIONS.iter().any(is_named) || is_named(&Dimension::usd());
     let path = || format!("cost.custom.{}", name.escape_debug());
     match name.len() {
         _ if known => {

@@ -17,6 +17,7 @@ use paceline::Timestamp;
 use paceline::engine::Wait;
 use paceline::limiter::Decision;
 use paceline::middleware::respond::append_headers;
+use paceline_limiter::seam;
 
 /// A check whether a request would be admitted.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -91,7 +92,8 @@ pub(super) async fn decide(
     let (keys, cost) = (fields.keys.validate(api.max_key_length())?, fields.cost.cost()?);
     let names: Vec<&str> = keys.iter().map(|key| &**key).collect();
     api.limiter().state().refresh(&names).await;
-    let decisions: Vec<Decision> = api.limiter().acquire_all(&keys, &cost).decisions().collect();
+    let acquire = api.limiter().acquire_all(&keys, &cost);
+    let decisions: Vec<Decision> = seam::decisions(&acquire).collect();
     // The first key wins a tie.
     let longest = decisions.iter().reduce(|a, b| if b.wait > a.wait { b } else { a });
     let binding = longest.expect("a request has a key");

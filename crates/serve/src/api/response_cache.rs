@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client_address::ClientAddress;
 use paceline::Timestamp;
 use paceline::limiter::Limiter;
+use paceline_limiter::seam;
 
 /// A cache of the responses to requests with an idempotency key, which are replayed to retries.
 ///
@@ -124,7 +125,7 @@ impl ResponseCache {
             let next = limiter.now() + MINUTE;
             tokio::select! {
                 () = stopping.cancelled() => return,
-                () = limiter.sleep_until(next) => {}
+                () = seam::sleep_until(&limiter, next) => {}
             }
             let Some(cache) = cache.upgrade() else { return };
             while cache.entries.lock().drop_batch(limiter.now()) {

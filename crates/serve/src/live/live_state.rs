@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::budget::Budget;
 use paceline::Timestamp;
 use paceline::limiter::{Event, Limiter, Totals};
+use paceline_limiter::seam;
 
 /// The state of the live page and its clients.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl LiveState {
     pub(super) fn observe(&self, limiter: &Limiter, now: Timestamp) {
         let totals = limiter.state().totals();
         self.history.lock().record(now, totals);
-        if let Some(sample) = limiter.state().sample_denied() {
+        if let Some(sample) = seam::sample_denied(&limiter) {
             let last = std::mem::replace(&mut *self.last.lock(), totals);
             let denied = totals.denied.saturating_sub(last.denied);
             self.events.record_denied(now, &sample, denied);
@@ -69,7 +70,7 @@ impl LiveState {
 
 fn subscribe(limiter: &Limiter, events: Arc<RecentEvents>, providers: Arc<ProviderTraffic>) {
     let clock = limiter.downgrade();
-    limiter.on_change(move |event| match event {
+    seam::on_change(&limiter, move |event| match event {
         Event::Exchanged(exchange) => providers.record(exchange),
         event => events.record(event, clock.now()),
     });

@@ -6,6 +6,7 @@ use super::live_state::LiveState;
 use super::snapshot::Snapshot;
 use crate::app::App;
 use paceline::Timestamp;
+use paceline_limiter::seam;
 
 /// Observes the limiter at the start of each second until the server stops, and publishes snapshots
 /// while clients are connected. `upkeep` runs once a second.
@@ -18,7 +19,7 @@ pub(super) async fn publish(app: Arc<App>, state: Arc<LiveState>, upkeep: impl F
         tokio::select! {
             biased;
             () = app.stopping.cancelled() => return,
-            () = app.limiter.sleep_until(next) => upkeep(),
+            () = seam::sleep_until(&app.limiter, next) => upkeep(),
             () = state.snapshot_wanted.notified() => {}
         }
         observed_at = app.limiter.now();

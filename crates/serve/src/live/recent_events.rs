@@ -4,8 +4,9 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use paceline::Timestamp;
-use paceline::limiter::{Code, DeniedSample, Event};
+use paceline::limiter::{Code, Event};
 use paceline::quota::Dimension;
+use paceline_limiter::seam::DeniedSample;
 
 /// The last rare events: cool-downs, reductions, recoveries, learned limits, quota changes, and a sample of refusals
 /// (one per second).

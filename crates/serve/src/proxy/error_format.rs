@@ -9,6 +9,7 @@ use super::headers::prevent_retry;
 use crate::problem::Problem;
 use paceline::limiter::{AcquireError, Code, Refused};
 use paceline::provider::{ANTHROPIC, GEMINI, Profile, Refusal, VERTEX, VERTEX_ANTHROPIC};
+use paceline_limiter::seam;
 
 /// The provider whose error format the clients of an upstream expect.
 ///
@@ -167,14 +168,15 @@ fn detail(error: &AcquireError, headers: &HeaderMap, document: &Value) -> String
             document.get("violated-policies").and_then(|policies| policies.get(0)?.as_str());
         let left = policy.and_then(|policy| parameter(headers, "ratelimit", policy, 'r'));
         // The fields of a response state no amounts of money.
-        let left =
-            left.map_or("limit ".to_owned(), |left| format!("{} left of ", dimension.amount(left)));
+        let left = left.map_or("limit ".to_owned(), |left| {
+            format!("{} left of ", seam::shown_amount(dimension, left))
+        });
         let window = policy.and_then(|policy| parameter(headers, "ratelimit-policy", policy, 'w'));
         return format!(
             "{dimension}{} of {whose}: needs {}, {left}{}",
             window.map(per).unwrap_or_default(),
-            dimension.amount(need.amount),
-            dimension.amount(need.limit)
+            seam::shown_amount(dimension, need.amount),
+            seam::shown_amount(dimension, need.limit)
         );
     }
     let (text, key) = match error {

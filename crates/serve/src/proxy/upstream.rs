@@ -17,6 +17,7 @@ use paceline::middleware::{
     request_usage,
 };
 use paceline::provider::{Profile, UnreadableRequest};
+use paceline_limiter::seam;
 
 /// An upstream that requests are forwarded to.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl Upstream {
 
     /// Returns true if spending is limited and the provider isn't known not to bill the request.
     fn needs_price(&self, request: &Request<RequestBody>, has_body: bool) -> bool {
-        self.limiter.limits_spending()
+        seam::limits_spending(&self.limiter)
             && !self.profile.is_free(request.method(), request.uri().path(), has_body)
     }
 

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use paceline::limiter::Limiter;
+use paceline_limiter::seam;
 
 /// Drops idle keys and expired records of returned grants once a minute until the server stops, so that
 /// a flood of keys does not occupy memory permanently. The work runs on a blocking thread.
@@ -13,7 +14,7 @@ pub(super) async fn run(app: Weak<App>, limiter: Limiter, stopping: Cancellation
         let next = limiter.now() + MINUTE;
         tokio::select! {
             () = stopping.cancelled() => return,
-            () = limiter.sleep_until(next) => {}
+            () = seam::sleep_until(&limiter, next) => {}
         }
         let Some(app) = app.upgrade() else { return };
         // The task is cancelled only when the process ends.

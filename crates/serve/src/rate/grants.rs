@@ -14,6 +14,7 @@ use crate::app::App;
 use paceline::Timestamp;
 use paceline::limiter::{LimitStats, Limiter, Permit};
 use paceline::quota::{Cost, Dimension};
+use paceline_limiter::seam;
 
 /// The grants of `/rate` by id.
 ///
@@ -97,7 +98,7 @@ impl Grants {
             return Err(ReturnError::AlreadyReturned);
         }
         self.returned.lock().record(self.secret.hash_one(key), id.number, until, now)?;
-        let returned = limiter.state().return_ticket(key, &cost(id.tokens), ticket);
+        let returned = seam::return_ticket(&limiter, key, &cost(id.tokens), ticket);
         returned.then_some(()).ok_or(ReturnError::AlreadyReturned)
     }
 
@@ -115,7 +116,7 @@ impl Grants {
         let lifetime = match in_flight {
             true => ttl,
             // The store charges a permit when it ends, which must be now.
-            false if permit.is_remote() && tokens > 0 => return Ok(()),
+            false if seam::is_remote(&permit) && tokens > 0 => return Ok(()),
             false => ttl.min(longest_window(&limits)),
         };
         let until = permit.granted_at() + lifetime;

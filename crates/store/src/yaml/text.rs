@@ -9,6 +9,7 @@ use std::fmt;
 use paceline_limiter::Timestamp;
 use paceline_limiter::limiter::RefusalKind;
 use paceline_limiter::quota::{Dimension, Window};
+use paceline_limiter::seam;
 
 /// A time, as RFC 3339 in UTC with nine digits of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,7 +122,7 @@ pub(super) mod dimension {
     ) -> Result<Dimension, D::Error> {
         let text = String::deserialize(deserializer)?;
         names::read(&text).ok_or_else(|| {
-            let known = Dimension::KNOWN.map(|known| known.as_str().to_owned()).join(", ");
+            let known = seam::DIMENSIONS.map(|known| known.as_str().to_owned()).join(", ");
             D::Error::custom(format!("unknown dimension `{text}`; expected {known} or custom:NAME"))
         })
     }

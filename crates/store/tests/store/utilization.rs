@@ -7,6 +7,7 @@ use std::time::Duration;
 use paceline_limiter::limiter::UtilizationReading;
 use paceline_limiter::limiter::{KeyChanges, ManualClock, Utilization};
 use paceline_limiter::quota::Share;
+use paceline_limiter::seam;
 use paceline_limiter::{Cost, Limiter, Quota, Timestamp};
 use paceline_store::{MigrateOptions, Persistence, Sqlite, State, Store, Yaml};
 use rusqlite::Connection;
@@ -178,12 +179,12 @@ fn assert_held_after_restart(mut store: impl Store) {
     let clock = ManualClock::new();
     // The first run isn't held, so that only the stored utilization holds the second one.
     let before = limiter(Quota::new().concurrency(4), &clock);
-    before.state().track();
+    seam::track(&before);
     store.open(before.now()).unwrap();
     let mut reading = UtilizationReading::new("5h", 0.95);
     reading.reset = Some(5 * HOUR);
     before.try_acquire("k", &Cost::new()).unwrap().observe_utilization(&[reading]);
-    store.sync(&before.state().collect_changes(), None, before.now()).unwrap();
+    store.sync(&seam::collect_changes(&before), None, before.now()).unwrap();
     store.close(before.now()).unwrap();
     let quota = Quota::new().concurrency(4).with_utilization(Share::percent(90).unwrap());
     for (after, is_held) in [(HOUR, true), (3 * HOUR, true), (HOUR, false)] {

@@ -231,8 +231,7 @@ impl Acquire {
     }
 
     /// Returns the decision of each key, in the order of the keys.
-    #[doc(hidden)]
-    pub fn decisions(&self) -> impl Iterator<Item = Decision> + '_ {
+    pub(crate) fn decisions(&self) -> impl Iterator<Item = Decision> + '_ {
         self.request.keys.iter().map(|key_ref| self.request.decide(key_ref))
     }
 
