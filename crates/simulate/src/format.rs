@@ -19,7 +19,7 @@ use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
 use super::openai::OpenAi;
-use super::reply::{Headers, ReplyBody};
+use super::reply::{Headers, ReplyBody, SimulatedReply};
 use super::request_charge::RequestCharge;
 use super::settings::{ChargeRule, Settings};
 use crate::usage::SimulatedUsage;
@@ -77,6 +77,22 @@ pub(super) trait Format: Debug + Sync {
 
     /// Returns the body of an error response to `path`.
     fn error(&self, path: &str, api_error: &ApiError, id: &str) -> Value;
+
+    /// Returns the reply of an error to a request to `path`, without latency.
+    fn error_reply(&self, path: &str, api_error: &ApiError, id: &str) -> SimulatedReply {
+        let body = self.error(path, api_error, id).to_string();
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        headers.extend(api_error.headers.iter().cloned());
+        SimulatedReply {
+            status: api_error.status,
+            headers,
+            body: ReplyBody::Json(body.into()),
+            latency: Duration::ZERO,
+            charged: 0,
+            spent: 0,
+            usage: SimulatedUsage::default(),
+        }
+    }
 }
 
 /// A parsed request.

@@ -80,7 +80,7 @@ impl Provider {
             let mut rng = RequestRng::new(self.settings.seed, body);
             SimulatedReply {
                 latency: rng.latency(self.settings.error_latency),
-                ..SimulatedReply::from_error(format, path, &api_error, &id)
+                ..format.error_reply(path, &api_error, &id)
             }
         };
         let mut reply = result.unwrap_or_else(from_error);

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::api_error::ApiError;
-use super::format::Format;
 use crate::usage::SimulatedUsage;
 
 /// Headers with lowercase names.
@@ -45,27 +43,6 @@ impl SimulatedReply {
     /// Returns the value of a header, by its lowercase name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Creates an error reply to a request, without latency.
-    pub(super) fn from_error(
-        format: &dyn Format,
-        path: &str,
-        api_error: &ApiError,
-        id: &str,
-    ) -> Self {
-        let body = format.error(path, api_error, id).to_string();
-        let mut headers = vec![("content-type", "application/json".to_owned())];
-        headers.extend(api_error.headers.iter().cloned());
-        Self {
-            status: api_error.status,
-            headers,
-            body: ReplyBody::Json(body.into()),
-            latency: Duration::ZERO,
-            charged: 0,
-            spent: 0,
-            usage: SimulatedUsage::default(),
-        }
     }
 }
 

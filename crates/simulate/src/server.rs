@@ -148,7 +148,7 @@ async fn receive(
             return Json(models).into_response();
         }
         let not_found = format.not_found(method.as_str(), uri.path());
-        return respond(SimulatedReply::from_error(format, uri.path(), &not_found, "")).await;
+        return respond(format.error_reply(uri.path(), &not_found, "")).await;
     }
     // Lock before reading the clock, so that the provider sees increasing times.
     let reply = {
