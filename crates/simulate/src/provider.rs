@@ -13,6 +13,7 @@ use super::openai::OpenAi;
 use super::random::{RequestRng, id};
 use super::reply::{Headers, SimulatedReply};
 use super::request_charge::{LimitCharge, RequestCharge};
+use super::retry_after::RetryAfter;
 use super::settings::Settings;
 use super::stats::{Counters, Stats};
 use crate::text;
@@ -212,14 +213,24 @@ impl Provider {
 
     /// Returns the error of a refusal, and the headers with its delay.
     fn refusal(&self, format: &dyn Format, refusal: &ExceededLimit) -> (ApiError, Headers) {
-        let retry_after = self.settings.retry_after;
-        let delay = retry_after.delay(refusal);
+        let delay = self.settings.retry_after.delay(refusal);
         let api_error = match self.settings.named_refusals {
             true => format.refusal(refusal, delay),
             false => format.unnamed_refusal(),
         };
-        let headers = delay.map(|delay| retry_after.headers(format, delay));
+        let headers = delay.map(|delay| self.retry_headers(format, delay));
         (api_error, headers.unwrap_or_default())
+    }
+
+    /// Returns the headers that state a delay.
+    fn retry_headers(&self, format: &dyn Format, delay: Duration) -> Headers {
+        match self.settings.retry_after {
+            RetryAfter::Milliseconds => {
+                let millis = delay.as_nanos().div_ceil(1_000_000);
+                vec![("retry-after-ms", millis.to_string())]
+            }
+            _ => format.retry_headers(delay),
+        }
     }
 
     /// Charges a request to the limits of its model and of the project, to all or none, and counts

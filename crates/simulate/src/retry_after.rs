@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use super::exceeded_limit::{ExceededLimit, LimitKind};
-use super::format::Format;
-use super::reply::Headers;
 
 /// The way in which refusals state the delay after which a request may be sent again, in headers and
 /// bodies.
@@ -31,17 +29,6 @@ impl RetryAfter {
             Self::Seconds(seconds) => Some(Duration::from_secs(seconds)),
             Self::Auto | Self::Milliseconds if refusal.kind == LimitKind::Concurrency => None,
             Self::Auto | Self::Milliseconds => Some(exact),
-        }
-    }
-
-    /// Returns the headers that state a delay.
-    pub(super) fn headers(self, format: &dyn Format, delay: Duration) -> Headers {
-        match self {
-            Self::Milliseconds => {
-                let millis = delay.as_nanos().div_ceil(1_000_000);
-                vec![("retry-after-ms", millis.to_string())]
-            }
-            _ => format.retry_headers(delay),
         }
     }
 }
