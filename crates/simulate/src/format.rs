@@ -9,16 +9,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::anthropic::Anthropic;
 use super::api_error::ApiError;
 use super::cache::Prefix;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
-use super::gemini::Gemini;
 use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
 use super::meter::{Meter, meter};
-use super::openai::OpenAi;
 use super::reply::{Headers, ReplyBody, SimulatedReply};
 use super::request_charge::RequestCharge;
 use super::settings::{ChargeRule, Settings};
@@ -148,28 +145,6 @@ pub(super) struct Generated<'a> {
     /// True if the maximum output tokens truncated the response.
     pub(super) truncated: bool,
     pub(super) usage: SimulatedUsage,
-}
-
-/// Returns the format of a path: OpenAI's, which most providers copy, unless another one matches.
-pub(super) fn for_path(path: &str) -> &'static dyn Format {
-    let path_only = path_only(path);
-    if Gemini::matches_path(path_only) {
-        &Gemini
-    } else if Anthropic::matches_path(path_only) {
-        &Anthropic
-    } else {
-        &OpenAi
-    }
-}
-
-/// Returns the format of a GET. The lists of models have one path, and headers that tell them apart.
-pub(super) fn for_get(path: &str, has_header: impl Fn(&str) -> bool) -> &'static dyn Format {
-    match for_path(path) {
-        format if format.name() != OpenAi.name() => format,
-        _ if has_header("anthropic-version") => &Anthropic,
-        _ if has_header("x-goog-api-key") => &Gemini,
-        openai => openai,
-    }
 }
 
 /// Returns a path without its query and trailing slash.

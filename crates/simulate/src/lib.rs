@@ -52,6 +52,7 @@ mod exceeded_limit;
 mod fault;
 mod fixed_window;
 mod format;
+mod formats;
 mod gemini;
 mod in_flight;
 mod limit_change;

@@ -7,7 +7,8 @@ use super::api_error::ApiError;
 use super::cache::Cache;
 use super::exceeded_limit::ExceededLimit;
 use super::fault::{Fault, FaultKind};
-use super::format::{self, Format, Generated, ParsedRequest};
+use super::format::{Format, Generated, ParsedRequest};
+use super::formats;
 use super::limit_set::LimitSet;
 use super::openai::OpenAi;
 use super::random::{RequestRng, id};
@@ -66,7 +67,7 @@ impl Provider {
         self.advance(now_ns);
         let nth = self.total.received + 1;
         let id = id(self.settings.seed, nth);
-        let format = format::for_path(path);
+        let format = formats::for_path(path);
         let result = match self.read(format, nth, path, body) {
             Ok(request) => {
                 let rng = RequestRng::new(self.settings.seed, body);

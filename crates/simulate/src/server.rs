@@ -18,7 +18,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::clock::Clock;
-use super::format;
+use super::format::path_only;
+use super::formats;
 use super::paced_body::PacedBody;
 use super::provider::Provider;
 use super::reply::{ReplyBody, SimulatedReply};
@@ -141,10 +142,9 @@ async fn receive(
     body: Bytes,
 ) -> Response<Body> {
     if method != Method::POST {
-        let format = format::for_get(uri.path(), |name| headers.contains_key(name));
+        let format = formats::for_get(uri.path(), |name| headers.contains_key(name));
         let is_get = method == Method::GET;
-        if let Some(models) = is_get.then(|| format.models(format::path_only(uri.path()))).flatten()
-        {
+        if let Some(models) = is_get.then(|| format.models(path_only(uri.path()))).flatten() {
             return Json(models).into_response();
         }
         let not_found = format.not_found(method.as_str(), uri.path());
