@@ -15,7 +15,7 @@ use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
-use super::meter::{Meter, meter};
+use super::meter::Meter;
 use super::reply::{Headers, ReplyBody, SimulatedReply};
 use super::request_charge::RequestCharge;
 use super::settings::{ChargeRule, Settings};
@@ -31,7 +31,7 @@ pub(super) trait Format: Debug + Sync {
 
     /// Creates a meter for a limit.
     fn meter(&self, _kind: LimitKind, terms: LimitTerms, settings: &Settings) -> Box<dyn Meter> {
-        meter(settings.algorithm, terms)
+        terms.meter(settings.algorithm)
     }
 
     /// Parses a POST of `body` to `path`, which includes the query.

@@ -1,7 +1,12 @@
 //! The amounts of one limit.
 
+use super::clock_window::ClockWindow;
 use super::exceeded_limit::LimitKind;
+use super::fixed_window::FixedWindow;
+use super::meter::Meter;
 use super::settings::{LimitAlgorithm, Settings};
+use super::sliding_log::SlidingLog;
+use super::token_bucket::TokenBucket;
 
 /// The amount of one limit as stated, and as enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +43,17 @@ impl LimitTerms {
                 let amount = part(window);
                 Self { stated, amount, window, capacity: amount }
             }
+        }
+    }
+
+    /// Creates an unused meter of a limit with these terms.
+    pub(super) fn meter(self, algorithm: LimitAlgorithm) -> Box<dyn Meter> {
+        let Self { amount, window, capacity, .. } = self;
+        match algorithm {
+            LimitAlgorithm::TokenBucket => Box::new(TokenBucket::new(amount, window, capacity)),
+            LimitAlgorithm::SlidingWindow => Box::new(SlidingLog::new(amount, window)),
+            LimitAlgorithm::FixedWindow => Box::new(FixedWindow::new(amount, window)),
+            LimitAlgorithm::ClockWindow => Box::new(ClockWindow::new(amount, window)),
         }
     }
 }

@@ -2,13 +2,6 @@
 
 use std::fmt::Debug;
 
-use super::clock_window::ClockWindow;
-use super::fixed_window::FixedWindow;
-use super::limit_terms::LimitTerms;
-use super::settings::LimitAlgorithm;
-use super::sliding_log::SlidingLog;
-use super::token_bucket::TokenBucket;
-
 /// The state of one limit. Times are nanoseconds, and never decrease (the provider ensures that).
 pub(super) trait Meter: Debug + Send {
     /// Returns the nanoseconds until `n` fits without further requests: 0 if it fits now, `None` if
@@ -27,15 +20,4 @@ pub(super) trait Meter: Debug + Send {
     /// Changes the limit from now on. What is used stays used, and only a token bucket has a
     /// capacity.
     fn set_amount(&mut self, now: u64, amount: u64, capacity: u64);
-}
-
-/// Creates an unused meter.
-pub(super) fn meter(algorithm: LimitAlgorithm, terms: LimitTerms) -> Box<dyn Meter> {
-    let LimitTerms { amount, window, capacity, .. } = terms;
-    match algorithm {
-        LimitAlgorithm::TokenBucket => Box::new(TokenBucket::new(amount, window, capacity)),
-        LimitAlgorithm::SlidingWindow => Box::new(SlidingLog::new(amount, window)),
-        LimitAlgorithm::FixedWindow => Box::new(FixedWindow::new(amount, window)),
-        LimitAlgorithm::ClockWindow => Box::new(ClockWindow::new(amount, window)),
-    }
 }

@@ -19,7 +19,7 @@ use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
 use super::limit_set::LimitSet;
 use super::limit_terms::LimitTerms;
-use super::meter::{Meter, meter};
+use super::meter::Meter;
 use super::models;
 use super::reply::Headers;
 use super::settings::Settings;
@@ -48,7 +48,7 @@ impl Format for Gemini {
     fn meter(&self, kind: LimitKind, terms: LimitTerms, settings: &Settings) -> Box<dyn Meter> {
         match kind {
             LimitKind::RequestsPerDay => Box::new(PacificDay::new(terms.amount)),
-            _ => meter(settings.algorithm, terms),
+            _ => terms.meter(settings.algorithm),
         }
     }
 
