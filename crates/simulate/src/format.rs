@@ -13,7 +13,7 @@ use super::api_error::ApiError;
 use super::cache::Prefix;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
-use super::limit_set::LimitSet;
+use super::limit_status::LimitStatus;
 use super::limit_terms::LimitTerms;
 use super::meter::Meter;
 use super::reply::{Headers, ReplyBody, SimulatedReply};
@@ -40,8 +40,8 @@ pub(super) trait Format: Debug + Sync {
     /// Returns the models, or the model, of a GET of `path`, which has no query; `None` for other paths.
     fn models(&self, path: &str) -> Option<Value>;
 
-    /// Returns the rate-limit headers of a response.
-    fn limits(&self, limits: &mut LimitSet, now: u64) -> Headers;
+    /// Returns the rate-limit headers of a response, which state these limits.
+    fn limits(&self, limits: &[LimitStatus], now: u64) -> Headers;
 
     /// Returns the headers that identify the organization and the request, whose `id` has 32
     /// digits; also for errors.

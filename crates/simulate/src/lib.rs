@@ -57,6 +57,7 @@ mod gemini;
 mod in_flight;
 mod limit_change;
 mod limit_set;
+mod limit_status;
 mod limit_terms;
 mod meter;
 mod minimal_value;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::format::Format;
 use super::in_flight::InFlight;
+use super::limit_status::LimitStatus;
 use super::limit_terms::LimitTerms;
 use super::meter::Meter;
 use super::other_use::OtherProgress;
@@ -25,15 +26,6 @@ pub(super) struct LimitSet {
     events: BinaryHeap<Reverse<(u64, Event)>>,
     /// The time of the provider's first request.
     started_at: u64,
-}
-
-/// The state of one limit, as reported in headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LimitStatus {
-    pub(super) limit: u64,
-    pub(super) remaining: u64,
-    /// Nanoseconds until the limit is unused.
-    pub(super) reset: u64,
 }
 
 /// An event at a later time. At the same time, changes come first.
@@ -146,15 +138,16 @@ impl LimitSet {
         self.advance(now);
     }
 
-    /// Returns the current state of a limit; `None` if there is no such limit.
-    pub(super) fn status(&mut self, now: u64, kind: LimitKind) -> Option<LimitStatus> {
+    /// Returns the current state of every limit but that on requests in flight.
+    pub(super) fn statuses(&mut self, now: u64) -> Vec<LimitStatus> {
         self.advance(now);
-        let limit = self.limits.iter_mut().find(|limit| limit.kind == kind)?;
-        Some(LimitStatus {
+        let statuses = self.limits.iter_mut().map(|limit| LimitStatus {
+            kind: limit.kind,
             limit: limit.terms.stated,
             remaining: limit.meter.remaining(now),
             reset: limit.meter.time_until_full(now),
-        })
+        });
+        statuses.collect()
     }
 
     /// Handles the events until now, in order.

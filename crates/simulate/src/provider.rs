@@ -185,7 +185,10 @@ impl Provider {
         }
         let taken = self.take(format, request.model(), &request_charge, latency);
         let mut headers = match self.settings.limit_headers {
-            true => format.limits(&mut self.model(format, request.model()).limits, now),
+            true => {
+                let limits = self.model(format, request.model()).limits.statuses(now);
+                format.limits(&limits, now)
+            }
             false => Headers::new(),
         };
         if let Err(refusal) = taken {

@@ -5,17 +5,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::exceeded_limit::LimitKind;
-use crate::limit_set::{LimitSet, LimitStatus};
+use crate::limit_status::LimitStatus;
 use crate::reply::Headers;
 
 /// Returns the `anthropic-ratelimit-*` headers of a model.
 ///
 /// If input and output are limited but all tokens are not, `-tokens` is the sum of both.
-pub(super) fn limits(limits: &mut LimitSet, now: u64) -> Headers {
-    let requests = limits.status(now, LimitKind::RequestsPerMinute);
-    let input = limits.status(now, LimitKind::InputTokensPerMinute);
-    let output = limits.status(now, LimitKind::OutputTokensPerMinute);
-    let tokens = limits.status(now, LimitKind::TokensPerMinute);
+pub(super) fn limits(limits: &[LimitStatus], now: u64) -> Headers {
+    let requests = LimitStatus::of(limits, LimitKind::RequestsPerMinute);
+    let input = LimitStatus::of(limits, LimitKind::InputTokensPerMinute);
+    let output = LimitStatus::of(limits, LimitKind::OutputTokensPerMinute);
+    let tokens = LimitStatus::of(limits, LimitKind::TokensPerMinute);
     let tokens = tokens.or_else(|| Some(sum(input?, output?)));
     let stated = [(REQUESTS, requests), (TOKENS, tokens), (INPUT, input), (OUTPUT, output)];
     let stated = stated.into_iter().filter_map(|(names, status)| Some((names, status?)));
@@ -30,6 +30,7 @@ pub(super) fn retry_headers(wait: Duration) -> Headers {
 
 fn sum(input: LimitStatus, output: LimitStatus) -> LimitStatus {
     LimitStatus {
+        kind: LimitKind::TokensPerMinute,
         limit: input.limit.saturating_add(output.limit),
         remaining: input.remaining.saturating_add(output.remaining),
         reset: input.reset.max(output.reset),

@@ -15,7 +15,7 @@ use super::api_error::ApiError;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
-use super::limit_set::LimitSet;
+use super::limit_status::LimitStatus;
 use super::models;
 use super::reply::Headers;
 
@@ -55,7 +55,7 @@ impl Format for Anthropic {
         models::anthropic(path)
     }
 
-    fn limits(&self, limits: &mut LimitSet, now: u64) -> Headers {
+    fn limits(&self, limits: &[LimitStatus], now: u64) -> Headers {
         headers::limits(limits, now)
     }
 

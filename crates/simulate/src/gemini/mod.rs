@@ -17,7 +17,7 @@ use super::api_error::ApiError;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
-use super::limit_set::LimitSet;
+use super::limit_status::LimitStatus;
 use super::limit_terms::LimitTerms;
 use super::meter::Meter;
 use super::models;
@@ -60,7 +60,7 @@ impl Format for Gemini {
         models::gemini(path)
     }
 
-    fn limits(&self, _account: &mut LimitSet, _now: u64) -> Headers {
+    fn limits(&self, _limits: &[LimitStatus], _now: u64) -> Headers {
         Headers::new()
     }
 

@@ -4,16 +4,16 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::exceeded_limit::LimitKind;
-use crate::limit_set::{LimitSet, LimitStatus};
+use crate::limit_status::LimitStatus;
 use crate::reply::Headers;
 
 /// Returns the `x-ratelimit-*` headers of a model.
 ///
 /// The headers of requests report the limit per minute, or the limit per day if there is none per minute.
-pub(super) fn limits(limits: &mut LimitSet, now: u64) -> Headers {
-    let requests = (limits.status(now, LimitKind::RequestsPerMinute))
-        .or_else(|| limits.status(now, LimitKind::RequestsPerDay));
-    let tokens = limits.status(now, LimitKind::TokensPerMinute);
+pub(super) fn limits(limits: &[LimitStatus]) -> Headers {
+    let requests = LimitStatus::of(limits, LimitKind::RequestsPerMinute)
+        .or_else(|| LimitStatus::of(limits, LimitKind::RequestsPerDay));
+    let tokens = LimitStatus::of(limits, LimitKind::TokensPerMinute);
     let mut headers = Headers::new();
     headers.extend(requests.into_iter().flat_map(|status| headers_of(REQUESTS, status)));
     headers.extend(tokens.into_iter().flat_map(|status| headers_of(TOKENS, status)));

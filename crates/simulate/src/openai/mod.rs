@@ -20,7 +20,7 @@ use super::api_error::ApiError;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
 use super::format::{Format, ParsedRequest};
-use super::limit_set::LimitSet;
+use super::limit_status::LimitStatus;
 use super::models;
 use super::reply::Headers;
 
@@ -45,8 +45,8 @@ impl Format for OpenAi {
         models::openai(path)
     }
 
-    fn limits(&self, limits: &mut LimitSet, now: u64) -> Headers {
-        headers::limits(limits, now)
+    fn limits(&self, limits: &[LimitStatus], _now: u64) -> Headers {
+        headers::limits(limits)
     }
 
     fn identity(&self, id: &str) -> Headers {
