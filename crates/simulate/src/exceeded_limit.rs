@@ -1,9 +1,7 @@
-//! A limit that refuses a request, with the message of OpenAI's 429.
+//! A limit that refuses a request.
 
 use std::fmt;
 use std::time::Duration;
-
-use super::openai::{ORGANIZATION, go_duration};
 
 /// The kinds of limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,33 +73,9 @@ impl ExceededLimit {
     pub(super) fn wait(&self) -> Duration {
         self.retry_after.unwrap_or(Duration::MAX)
     }
-
-    /// Returns the message of OpenAI's 429, which states `delay`.
-    pub(super) fn message(&self, delay: Option<Duration>) -> String {
-        let Self { model, kind, limit, used, requested, .. } = self;
-        if self.retry_after.is_none() {
-            return format!(
-                "Request too large for {model} in organization {ORGANIZATION} on {kind}: \
-                 Limit {limit}, Requested {requested}. The input or output tokens must be \
-                 reduced in order to run successfully. {HELP}"
-            );
-        }
-        let again = delay.map(|delay| format!("Please try again in {}. ", go_duration(delay)));
-        format!(
-            "Rate limit reached for {model} in organization {ORGANIZATION} on {kind}: \
-             Limit {limit}, Used {used}, Requested {requested}. {}{HELP}",
-            again.unwrap_or_default()
-        )
-    }
 }
 
-impl fmt::Display for ExceededLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message(self.retry_after))
-    }
-}
-
+// Its `Display` is in `openai/error.rs`, with the other texts of OpenAI.
 impl std::error::Error for ExceededLimit {}
 
-const HELP: &str = "Visit https://platform.openai.com/account/rate-limits to learn more.";
 const MINUTE_NS: u64 = 60_000_000_000;

@@ -28,7 +28,7 @@ pub(super) fn retry_headers(wait: Duration) -> Headers {
 }
 
 /// Formats a duration as Go does, rounded up to the millisecond: `0s`, `12ms`, `13.065s`, `6m0s`.
-pub(crate) fn go_duration(duration: Duration) -> String {
+pub(super) fn go_duration(duration: Duration) -> String {
     let millis = millis(duration);
     let (total_seconds, fraction) = (millis / 1_000, millis % 1_000);
     if total_seconds == 0 && fraction > 0 {
@@ -62,6 +62,9 @@ fn headers_of(names: [&'static str; 3], status: LimitStatus) -> [(&'static str, 
 fn millis(duration: Duration) -> u128 {
     duration.as_nanos().div_ceil(1_000_000)
 }
+
+/// The organization of all requests.
+pub(super) const ORGANIZATION: &str = "org-paceline";
 
 const REQUESTS: [&str; 3] =
     ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"];

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::charge::input_tokens;
+use super::error::{empty_array, invalid, invalid_type, missing_parameter, not_found};
 use super::prompt::Prompt;
 use super::responder::Responder;
 use super::tools::forced_call;
-use super::{OpenAi, empty_array, invalid, invalid_type, missing_parameter};
 use crate::api_error::ApiError;
-use crate::format::{self, Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
+use crate::format::{self, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
 use crate::minimal_value::{minimal_object, minimal_value};
 use crate::reply::ReplyBody;
 use crate::request_charge::{LimitCharge, RequestCharge};
@@ -155,7 +155,7 @@ impl Endpoint {
             "/embeddings" => Self::Embeddings,
             "/responses" => Self::Responses,
             "/responses/input_tokens" => Self::InputTokens,
-            _ => return Err(OpenAi.not_found("POST", path_only)),
+            _ => return Err(not_found("POST", path_only)),
         };
         Ok((deployment, endpoint))
     }
