@@ -65,6 +65,9 @@ fn format_date(unix_ns: u64) -> String {
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string()
 }
 
+/// The organization of all requests.
+pub(super) const ORGANIZATION: &str = "00000000-0000-4000-8000-706163656c69";
+
 const SECOND_NS: u64 = 1_000_000_000;
 
 const REQUESTS: [&str; 3] = [

@@ -1,5 +1,6 @@
 //! Anthropic's API: Messages, and their token count.
 
+mod error;
 mod headers;
 mod prompt;
 mod request;
@@ -61,7 +62,7 @@ impl Format for Anthropic {
 
     fn identity(&self, id: &str) -> Headers {
         vec![
-            ("anthropic-organization-id", ORGANIZATION.to_owned()),
+            ("anthropic-organization-id", headers::ORGANIZATION.to_owned()),
             ("request-id", format!("req_{id}")),
         ]
     }
@@ -71,39 +72,27 @@ impl Format for Anthropic {
     }
 
     fn refusal(&self, refusal: &ExceededLimit, _delay: Option<Duration>) -> ApiError {
-        ApiError::new(429, RATE_LIMIT, message(refusal))
+        error::refusal(refusal)
     }
 
     fn too_large(&self, _limit: &ExceededLimit) -> ApiError {
-        ApiError::new(429, RATE_LIMIT, LONG_CONTEXT)
+        error::too_large()
     }
 
     fn unnamed_refusal(&self) -> ApiError {
-        ApiError::new(429, RATE_LIMIT, UNNAMED)
+        error::unnamed_refusal()
     }
 
     fn failure(&self, kind: FaultKind) -> ApiError {
-        match kind {
-            FaultKind::ServerError => ApiError::new(500, "api_error", "Internal server error"),
-            FaultKind::Overloaded => ApiError::new(529, "overloaded_error", "Overloaded"),
-            FaultKind::Unauthorized => {
-                ApiError::new(401, "authentication_error", "invalid x-api-key")
-            }
-            FaultKind::InsufficientQuota => {
-                invalid(SPENT).with_headers(vec![("x-should-retry", "false".to_owned())])
-            }
-            FaultKind::RateLimited | FaultKind::TooLarge | FaultKind::DailyLimit => {
-                self.unnamed_refusal()
-            }
-        }
+        error::failure(kind)
     }
 
     fn not_found(&self, _method: &str, _path: &str) -> ApiError {
-        ApiError::new(404, "not_found_error", "Not Found")
+        error::not_found()
     }
 
     fn unknown_model(&self, model: &str) -> ApiError {
-        ApiError::new(404, "not_found_error", format!("model: {model}"))
+        error::unknown_model(model)
     }
 
     fn error(&self, _path: &str, api_error: &ApiError, id: &str) -> Value {
@@ -114,38 +103,3 @@ impl Format for Anthropic {
         })
     }
 }
-
-fn invalid(message: impl Into<Box<str>>) -> ApiError {
-    ApiError::new(400, "invalid_request_error", message)
-}
-
-/// Returns the message of a refusal, as Anthropic words it.
-fn message(refusal: &ExceededLimit) -> String {
-    let what = match refusal.kind {
-        LimitKind::InputTokensPerMinute => "input tokens per minute",
-        LimitKind::OutputTokensPerMinute => "output tokens per minute",
-        LimitKind::TokensPerMinute => "tokens per minute",
-        LimitKind::RequestsPerMinute => "requests per minute",
-        LimitKind::RequestsPerDay => "requests per day",
-        LimitKind::Concurrency => "concurrent requests",
-        LimitKind::Spend => "micro-dollars per ten minutes",
-    };
-    let limit = refusal.limit;
-    format!(
-        "This request would exceed your organization's rate limit of {limit} {what} \
-         (org: {ORGANIZATION}, model: {}). For details, refer to: \
-         https://docs.claude.com/en/api/rate-limits. You can see the response headers for current \
-         usage. Please reduce the prompt length or the maximum tokens requested, or try again later.",
-        refusal.model
-    )
-}
-
-/// The organization of all requests.
-const ORGANIZATION: &str = "00000000-0000-4000-8000-706163656c69";
-
-const UNNAMED: &str =
-    "This request would exceed your account's rate limit. Please try again later.";
-const RATE_LIMIT: &str = "rate_limit_error";
-const SPENT: &str = "You have reached your specified API usage limits. You will regain access on 2099-01-01 at \
-                     00:00 UTC.";
-const LONG_CONTEXT: &str = "Extra usage is required for long context requests.";

@@ -2,14 +2,12 @@
 
 use serde_json::Value;
 
-use super::invalid;
+use super::error::{invalid, not_found};
 use super::prompt::Prompt;
 use super::responder::Responder;
 use crate::api_error::ApiError;
 use crate::cache::Prefix;
-use crate::format::{
-    Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output,
-};
+use crate::format::{Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output};
 use crate::minimal_value::{elements, minimal_value};
 use crate::reply::ReplyBody;
 use crate::request_charge::{LimitCharge, RequestCharge};
@@ -38,7 +36,7 @@ impl Request {
         let path = path_only(path);
         let is_token_count = path.ends_with("/count_tokens");
         if !is_token_count && !path.ends_with("/messages") {
-            return Err(super::Anthropic.not_found("POST", path));
+            return Err(not_found());
         }
         let body: Value = serde_json::from_slice(body)
             .map_err(|_| invalid("The request body is not valid JSON"))?;

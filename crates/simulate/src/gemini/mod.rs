@@ -1,7 +1,7 @@
 //! Gemini's API: `generateContent`, streamed or not, embeddings, and the token count.
 
+mod error;
 mod pacific_day;
-mod refusal;
 mod request;
 mod responder;
 mod target;
@@ -73,46 +73,27 @@ impl Format for Gemini {
     }
 
     fn refusal(&self, refusal: &ExceededLimit, delay: Option<Duration>) -> ApiError {
-        refusal::api_error(refusal, delay)
+        error::refusal(refusal, delay)
     }
 
     fn too_large(&self, limit: &ExceededLimit) -> ApiError {
-        let ExceededLimit { limit, requested, .. } = limit;
-        invalid(format!(
-            "The input token count ({requested}) exceeds the maximum number of tokens allowed ({limit})."
-        ))
+        error::too_large(limit)
     }
 
     fn unnamed_refusal(&self) -> ApiError {
-        ApiError::new(429, "RESOURCE_EXHAUSTED", UNNAMED)
+        error::unnamed_refusal()
     }
 
     fn failure(&self, kind: FaultKind) -> ApiError {
-        match kind {
-            FaultKind::ServerError => ApiError::new(500, "INTERNAL", INTERNAL),
-            FaultKind::Overloaded => ApiError::new(503, "UNAVAILABLE", OVERLOADED),
-            FaultKind::Unauthorized => invalid(NO_KEY).with_details(vec![json!({
-                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                "reason": "API_KEY_INVALID",
-                "domain": "googleapis.com",
-                "metadata": {"service": "generativelanguage.googleapis.com"},
-            })]),
-            FaultKind::InsufficientQuota => refusal::without_quota(),
-            FaultKind::RateLimited | FaultKind::TooLarge | FaultKind::DailyLimit => {
-                self.unnamed_refusal()
-            }
-        }
+        error::failure(kind)
     }
 
     fn not_found(&self, method: &str, path: &str) -> ApiError {
-        ApiError::new(404, "NOT_FOUND", format!("No method matches {method} {path}"))
+        error::not_found(method, path)
     }
 
     fn unknown_model(&self, model: &str) -> ApiError {
-        let message = format!(
-            "models/{model} is not found for API version v1beta, or is not supported for generateContent."
-        );
-        ApiError::new(404, "NOT_FOUND", message)
+        error::unknown_model(model)
     }
 
     /// Errors of streams that are JSON arrays are arrays, too.
@@ -126,13 +107,3 @@ impl Format for Gemini {
         if target::is_array(path) { json!([error]) } else { error }
     }
 }
-
-fn invalid(message: impl Into<Box<str>>) -> ApiError {
-    ApiError::new(400, "INVALID_ARGUMENT", message)
-}
-
-const UNNAMED: &str = "Resource has been exhausted (e.g. check quota).";
-const INTERNAL: &str = "An internal error has occurred. Please retry or report in \
-    https://developers.generativeai.google/guide/troubleshooting";
-const OVERLOADED: &str = "The model is overloaded. Please try again later.";
-const NO_KEY: &str = "API key not valid. Please pass a valid API key.";

@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::invalid;
+use super::error::{invalid, not_found};
 use super::responder::Responder;
 use super::target::{Method, Target, is_array};
 use crate::api_error::ApiError;
-use crate::format::{
-    Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output,
-};
+use crate::format::{Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output};
 use crate::minimal_value::{elements, minimal_value};
 use crate::reply::ReplyBody;
 use crate::request_charge::{LimitCharge, RequestCharge};
@@ -40,7 +38,7 @@ pub(super) struct Request {
 impl Request {
     pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, ApiError> {
         let target = Target::of(path_only(path));
-        let target = target.ok_or_else(|| super::Gemini.not_found("POST", path_only(path)))?;
+        let target = target.ok_or_else(|| not_found("POST", path_only(path)))?;
         let body: Value = serde_json::from_slice(body)
             .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
         // `countTokens` also accepts a whole request in this field.

@@ -1,4 +1,4 @@
-//! Gemini's 429 responses, which name the quota and the retry delay in the body only.
+//! Errors in Gemini's format. Refusals name the quota and the retry delay in the body only.
 
 use std::time::Duration;
 
@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 
 use crate::api_error::ApiError;
 use crate::exceeded_limit::{ExceededLimit, LimitKind};
+use crate::fault::FaultKind;
 
 /// Returns the error of a refusal, as Gemini words it. Of a limit on spending only the status is
 /// documented, so that no quota is named.
-pub(super) fn api_error(refusal: &ExceededLimit, delay: Option<Duration>) -> ApiError {
+pub(super) fn refusal(refusal: &ExceededLimit, delay: Option<Duration>) -> ApiError {
     let ExceededLimit { limit, model, .. } = refusal;
     let (mut message, mut details) = (EXCEEDED.to_owned(), vec![help()]);
     if let Some((metric, id)) = quota(refusal.kind) {
         message += &format!(
             " \n* Quota exceeded for metric: {SERVICE}/{metric}, limit: {limit}, model: {model}"
         );
-        details.push(failure(metric, id, *limit, Some(model)));
+        details.push(quota_failure(metric, id, *limit, Some(model)));
     }
     if let Some(delay) = delay {
         message += &format!("\nPlease retry in {}.", seconds(delay));
@@ -25,10 +26,57 @@ pub(super) fn api_error(refusal: &ExceededLimit, delay: Option<Duration>) -> Api
     ApiError::new(429, "RESOURCE_EXHAUSTED", message).with_details(details)
 }
 
+/// Returns the error of a request that is larger than a limit.
+pub(super) fn too_large(limit: &ExceededLimit) -> ApiError {
+    let ExceededLimit { limit, requested, .. } = limit;
+    invalid(format!(
+        "The input token count ({requested}) exceeds the maximum number of tokens allowed ({limit})."
+    ))
+}
+
+/// Returns the error for a request over a limit that it doesn't name.
+pub(super) fn unnamed_refusal() -> ApiError {
+    ApiError::new(429, "RESOURCE_EXHAUSTED", UNNAMED)
+}
+
+/// Returns the error for a simulated failure.
+pub(super) fn failure(kind: FaultKind) -> ApiError {
+    match kind {
+        FaultKind::ServerError => ApiError::new(500, "INTERNAL", INTERNAL),
+        FaultKind::Overloaded => ApiError::new(503, "UNAVAILABLE", OVERLOADED),
+        FaultKind::Unauthorized => invalid(NO_KEY).with_details(vec![json!({
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": "API_KEY_INVALID",
+            "domain": "googleapis.com",
+            "metadata": {"service": "generativelanguage.googleapis.com"},
+        })]),
+        FaultKind::InsufficientQuota => without_quota(),
+        FaultKind::RateLimited | FaultKind::TooLarge | FaultKind::DailyLimit => unnamed_refusal(),
+    }
+}
+
+/// Returns the error for an unknown method or path.
+pub(super) fn not_found(method: &str, path: &str) -> ApiError {
+    ApiError::new(404, "NOT_FOUND", format!("No method matches {method} {path}"))
+}
+
+/// Returns the error for a model that the provider doesn't have.
+pub(super) fn unknown_model(model: &str) -> ApiError {
+    let message = format!(
+        "models/{model} is not found for API version v1beta, or is not supported for generateContent."
+    );
+    ApiError::new(404, "NOT_FOUND", message)
+}
+
+/// Returns the error of an invalid request.
+pub(super) fn invalid(message: impl Into<Box<str>>) -> ApiError {
+    ApiError::new(400, "INVALID_ARGUMENT", message)
+}
+
 /// Returns the error of an account without any quota.
-pub(super) fn without_quota() -> ApiError {
+fn without_quota() -> ApiError {
     let (metric, id) = REQUESTS_PER_DAY;
-    let details = vec![help(), failure(metric, id, 0, None)];
+    let details = vec![help(), quota_failure(metric, id, 0, None)];
     ApiError::new(429, "RESOURCE_EXHAUSTED", EXCEEDED).with_details(details)
 }
 
@@ -51,7 +99,7 @@ fn quota(kind: LimitKind) -> Option<(&'static str, &'static str)> {
     Some(names)
 }
 
-fn failure(metric: &str, id: &str, limit: u64, model: Option<&str>) -> Value {
+fn quota_failure(metric: &str, id: &str, limit: u64, model: Option<&str>) -> Value {
     let mut violation = json!({
         "quotaMetric": format!("{SERVICE}/{metric}"),
         "quotaId": id,
@@ -83,6 +131,11 @@ const EXCEEDED: &str = "You exceeded your current quota, please check your plan 
     details. For more information on this error, head to: \
     https://ai.google.dev/gemini-api/docs/rate-limits. To monitor your current usage, head to: \
     https://ai.dev/rate-limit.";
+const UNNAMED: &str = "Resource has been exhausted (e.g. check quota).";
+const INTERNAL: &str = "An internal error has occurred. Please retry or report in \
+    https://developers.generativeai.google/guide/troubleshooting";
+const OVERLOADED: &str = "The model is overloaded. Please try again later.";
+const NO_KEY: &str = "API key not valid. Please pass a valid API key.";
 
 #[cfg(test)]
 mod tests {
