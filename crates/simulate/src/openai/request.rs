@@ -6,10 +6,9 @@ use super::charge::input_tokens;
 use super::error::{empty_array, invalid, invalid_type, missing_parameter, not_found};
 use super::prompt::Prompt;
 use super::responder::Responder;
-use super::tools::forced_call;
 use crate::api_error::ApiError;
 use crate::format::{self, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
-use crate::minimal_value::{minimal_object, minimal_value};
+use crate::minimal_value::{elements, minimal_object, minimal_value};
 use crate::reply::ReplyBody;
 use crate::request_charge::{LimitCharge, RequestCharge};
 use crate::settings::ChargeRule;
@@ -263,6 +262,31 @@ fn structured(format: &Value) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the tool call that `tool_choice` forces: of any function, of a named one, or of one of
+/// those allowed.
+///
+/// Chat completions nest the fields of a function in an object; Responses don't.
+fn forced_call(body: &Value) -> Option<ToolCall> {
+    let choice = &body["tool_choice"];
+    let kind = choice.as_str().or_else(|| choice["type"].as_str())?;
+    let among = choice.get("allowed_tools").unwrap_or(choice);
+    let allowed = match kind {
+        "required" => None,
+        "function" => Some(vec![&function(choice)["name"]]),
+        "allowed_tools" if among["mode"] == "required" => {
+            Some(elements(&among["tools"]).map(|tool| &function(tool)["name"]).collect())
+        }
+        _ => return None,
+    };
+    let functions = elements(&body["tools"]).filter(|tool| tool["type"] == "function");
+    let tools = functions.map(function).map(|tool| (&tool["name"], &tool["parameters"]));
+    ToolCall::first(tools, allowed.as_deref())
+}
+
+fn function(tool: &Value) -> &Value {
+    tool.get("function").unwrap_or(tool)
 }
 
 /// Returns the components of an embedding: those that the request sets, else those of the model

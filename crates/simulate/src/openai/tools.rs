@@ -4,29 +4,7 @@ use serde_json::{Value, json};
 
 use super::responder::Responder;
 use super::stream::Event;
-use crate::minimal_value::elements;
 use crate::tool_call::ToolCall;
-
-/// Returns the tool call that `tool_choice` forces: of any function, of a named one, or of one of
-/// those allowed.
-///
-/// Chat completions nest the fields of a function in an object; Responses don't.
-pub(super) fn forced_call(body: &Value) -> Option<ToolCall> {
-    let choice = &body["tool_choice"];
-    let kind = choice.as_str().or_else(|| choice["type"].as_str())?;
-    let among = choice.get("allowed_tools").unwrap_or(choice);
-    let allowed = match kind {
-        "required" => None,
-        "function" => Some(vec![&function(choice)["name"]]),
-        "allowed_tools" if among["mode"] == "required" => {
-            Some(elements(&among["tools"]).map(|tool| &function(tool)["name"]).collect())
-        }
-        _ => return None,
-    };
-    let functions = elements(&body["tools"]).filter(|tool| tool["type"] == "function");
-    let tools = functions.map(function).map(|tool| (&tool["name"], &tool["parameters"]));
-    ToolCall::first(tools, allowed.as_deref())
-}
 
 impl Responder<'_> {
     /// Returns the tool call that replaces the text, if any.
@@ -89,8 +67,4 @@ impl Responder<'_> {
         ]);
         events
     }
-}
-
-fn function(tool: &Value) -> &Value {
-    tool.get("function").unwrap_or(tool)
 }
