@@ -4,16 +4,10 @@ use serde_json::Value;
 
 use super::error::{invalid, not_found};
 use super::prompt::Prompt;
-use super::responder::Responder;
 use crate::api_error::ApiError;
-use crate::cache::Prefix;
-use crate::format::{Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output};
+use crate::format::{path_only, requested_output};
 use crate::minimal_value::{elements, minimal_value};
-use crate::reply::ReplyBody;
-use crate::request_charge::{LimitCharge, RequestCharge};
-use crate::settings::ChargeRule;
 use crate::tool_call::ToolCall;
-use crate::usage::SimulatedUsage;
 
 /// A request in Anthropic's format.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,11 +16,11 @@ pub(super) struct Request {
     pub(super) prompt: Prompt,
     /// True if the request only counts the tokens of the prompt.
     pub(super) is_token_count: bool,
-    max_output: u64,
-    requested_output: Option<u64>,
-    stream: bool,
+    pub(super) max_output: u64,
+    pub(super) requested_output: Option<u64>,
+    pub(super) stream: bool,
     /// The structured answer, as JSON.
-    structured: Option<String>,
+    pub(super) structured: Option<String>,
     /// The tool call that `tool_choice` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
@@ -62,55 +56,6 @@ impl Request {
             structured: structured(&body),
             forced_call: forced_call(&body),
         })
-    }
-}
-
-impl ParsedRequest for Request {
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn input(&self) -> u64 {
-        if self.is_token_count { 0 } else { self.prompt.tokens }
-    }
-
-    fn requested_output(&self) -> Option<u64> {
-        self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
-    }
-
-    fn structured(&self) -> Option<&str> {
-        self.structured.as_deref().filter(|_| self.forced_call.is_none())
-    }
-
-    fn output(&self, desired: u64) -> u64 {
-        desired.min(self.max_output).min(MAX_OUTPUT_TOKENS)
-    }
-
-    fn prefixes(&self) -> &[Prefix] {
-        if self.is_token_count { &[] } else { &self.prompt.prefixes }
-    }
-
-    fn request_charge(&self, usage: &SimulatedUsage, _charge: ChargeRule) -> RequestCharge {
-        if self.is_token_count {
-            return RequestCharge::default();
-        }
-        let required = self.prompt.estimate().saturating_sub(usage.cache_read).max(1);
-        let taken = usage.input.saturating_sub(usage.cache_read);
-        RequestCharge {
-            requests: LimitCharge::on_arrival(1),
-            tokens: LimitCharge { required, taken, generated: usage.output },
-            input: LimitCharge { required, taken, generated: 0 },
-            output: LimitCharge { required: 1, taken: 0, generated: usage.output },
-            ..RequestCharge::default()
-        }
-    }
-
-    fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody) {
-        let responder = Responder { request: self, generated };
-        match self.stream {
-            true => ("text/event-stream; charset=utf-8", ReplyBody::Stream(responder.frames())),
-            false => ("application/json", ReplyBody::Json(responder.json().to_string().into())),
-        }
     }
 }
 

@@ -12,17 +12,21 @@ use serde_json::{Value, json};
 
 use self::pacific_day::PacificDay;
 use self::request::Request;
-use self::target::Target;
+use self::responder::Responder;
+use self::target::{Method, Target};
 use super::api_error::ApiError;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
-use super::format::{Format, ParsedRequest};
+use super::format::{Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
 use super::limit_status::LimitStatus;
 use super::limit_terms::LimitTerms;
 use super::meter::Meter;
 use super::models;
-use super::reply::Headers;
-use super::settings::Settings;
+use super::reply::{Headers, ReplyBody};
+use super::request_charge::{LimitCharge, RequestCharge};
+use super::settings::{ChargeRule, Settings};
+use super::tool_call::ToolCall;
+use super::usage::SimulatedUsage;
 
 /// Gemini's format. Its token limit counts input only, its days are Pacific time, and its responses
 /// have no rate-limit headers.
@@ -107,3 +111,53 @@ impl Format for Gemini {
         if target::is_array(path) { json!([error]) } else { error }
     }
 }
+
+impl ParsedRequest for Request {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn input(&self) -> u64 {
+        if self.method == Method::CountTokens { 0 } else { self.tokens }
+    }
+
+    fn choices(&self) -> u64 {
+        self.candidates
+    }
+
+    fn requested_output(&self) -> Option<u64> {
+        self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
+    }
+
+    fn structured(&self) -> Option<&str> {
+        self.structured.as_deref().filter(|_| self.forced_call.is_none())
+    }
+
+    fn output(&self, desired: u64) -> u64 {
+        match self.method {
+            Method::Generate | Method::Stream => {
+                desired.min(self.max_output).min(MAX_OUTPUT_TOKENS)
+            }
+            _ => 0,
+        }
+    }
+
+    fn request_charge(&self, usage: &SimulatedUsage, _charge: ChargeRule) -> RequestCharge {
+        if self.method == Method::CountTokens {
+            return RequestCharge::default();
+        }
+        let tokens = LimitCharge::on_arrival(usage.input);
+        RequestCharge { requests: LimitCharge::on_arrival(1), tokens, ..RequestCharge::default() }
+    }
+
+    fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody) {
+        let responder = Responder { request: self, candidates: self.candidates, generated };
+        match (self.method, self.array) {
+            (Method::Stream, true) => (JSON, ReplyBody::Stream(responder.elements())),
+            (Method::Stream, false) => ("text/event-stream", ReplyBody::Stream(responder.frames())),
+            _ => (JSON, ReplyBody::Json(responder.json().to_string().into())),
+        }
+    }
+}
+
+const JSON: &str = "application/json; charset=UTF-8";

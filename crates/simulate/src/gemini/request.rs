@@ -3,17 +3,12 @@
 use serde_json::{Value, json};
 
 use super::error::{invalid, not_found};
-use super::responder::Responder;
 use super::target::{Method, Target, is_array};
 use crate::api_error::ApiError;
-use crate::format::{Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output};
+use crate::format::{MAX_OUTPUT_TOKENS, path_only, requested_output};
 use crate::minimal_value::{elements, minimal_value};
-use crate::reply::ReplyBody;
-use crate::request_charge::{LimitCharge, RequestCharge};
-use crate::settings::ChargeRule;
 use crate::token_count::count_tokens;
 use crate::tool_call::ToolCall;
-use crate::usage::SimulatedUsage;
 
 /// A request in Gemini's format.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,13 +19,13 @@ pub(super) struct Request {
     pub(super) tokens: u64,
     /// The components of the embedding of each text; one element for other methods.
     pub(super) dimensions: Vec<u64>,
-    candidates: u64,
-    max_output: u64,
-    requested_output: Option<u64>,
+    pub(super) candidates: u64,
+    pub(super) max_output: u64,
+    pub(super) requested_output: Option<u64>,
     /// True if the response is streamed as one JSON array.
-    array: bool,
+    pub(super) array: bool,
     /// The structured answer, as JSON.
-    structured: Option<String>,
+    pub(super) structured: Option<String>,
     /// The tool call that `functionCallingConfig` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
@@ -76,54 +71,6 @@ impl Request {
 fn content_without_parts(request: &Value) -> Option<usize> {
     let has_no_parts = |content: &Value| content["parts"].as_array().is_some_and(Vec::is_empty);
     request["contents"].as_array()?.iter().position(has_no_parts)
-}
-
-impl ParsedRequest for Request {
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn input(&self) -> u64 {
-        if self.method == Method::CountTokens { 0 } else { self.tokens }
-    }
-
-    fn choices(&self) -> u64 {
-        self.candidates
-    }
-
-    fn requested_output(&self) -> Option<u64> {
-        self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
-    }
-
-    fn structured(&self) -> Option<&str> {
-        self.structured.as_deref().filter(|_| self.forced_call.is_none())
-    }
-
-    fn output(&self, desired: u64) -> u64 {
-        match self.method {
-            Method::Generate | Method::Stream => {
-                desired.min(self.max_output).min(MAX_OUTPUT_TOKENS)
-            }
-            _ => 0,
-        }
-    }
-
-    fn request_charge(&self, usage: &SimulatedUsage, _charge: ChargeRule) -> RequestCharge {
-        if self.method == Method::CountTokens {
-            return RequestCharge::default();
-        }
-        let tokens = LimitCharge::on_arrival(usage.input);
-        RequestCharge { requests: LimitCharge::on_arrival(1), tokens, ..RequestCharge::default() }
-    }
-
-    fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody) {
-        let responder = Responder { request: self, candidates: self.candidates, generated };
-        match (self.method, self.array) {
-            (Method::Stream, true) => (JSON, ReplyBody::Stream(responder.elements())),
-            (Method::Stream, false) => ("text/event-stream", ReplyBody::Stream(responder.frames())),
-            _ => (JSON, ReplyBody::Json(responder.json().to_string().into())),
-        }
-    }
 }
 
 impl Method {
@@ -207,8 +154,6 @@ fn content(content: &Value) -> u64 {
     });
     tokens.sum()
 }
-
-const JSON: &str = "application/json; charset=UTF-8";
 
 /// Gemini's maximum `candidateCount`.
 const MAX_CANDIDATES: u64 = 8;

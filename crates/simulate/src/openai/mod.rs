@@ -14,14 +14,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use self::request::Request;
+use self::charge::input_tokens;
+use self::request::{Endpoint, Request};
+use self::responder::Responder;
 use super::api_error::ApiError;
 use super::exceeded_limit::{ExceededLimit, LimitKind};
 use super::fault::FaultKind;
-use super::format::{Format, ParsedRequest};
+use super::format::{Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
 use super::limit_status::LimitStatus;
 use super::models;
-use super::reply::Headers;
+use super::reply::{Headers, ReplyBody};
+use super::request_charge::{LimitCharge, RequestCharge};
+use super::settings::ChargeRule;
+use super::tool_call::ToolCall;
+use super::usage::SimulatedUsage;
 
 /// OpenAI's format. It limits requests and tokens, as its charge rule counts them.
 #[derive(Debug)]
@@ -84,3 +90,50 @@ impl Format for OpenAi {
         json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
     }
 }
+
+impl ParsedRequest for Request {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn input(&self) -> u64 {
+        if self.endpoint == Endpoint::InputTokens { 0 } else { input_tokens(self) }
+    }
+
+    fn choices(&self) -> u64 {
+        self.choices
+    }
+
+    fn requested_output(&self) -> Option<u64> {
+        self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
+    }
+
+    fn structured(&self) -> Option<&str> {
+        self.structured.as_deref().filter(|_| self.forced_call.is_none())
+    }
+
+    fn output(&self, desired: u64) -> u64 {
+        match self.endpoint {
+            Endpoint::Embeddings | Endpoint::InputTokens => 0,
+            _ => desired.min(self.max_output.unwrap_or(u64::MAX)).min(MAX_OUTPUT_TOKENS),
+        }
+    }
+
+    fn request_charge(&self, usage: &SimulatedUsage, charge: ChargeRule) -> RequestCharge {
+        if self.endpoint == Endpoint::InputTokens {
+            return RequestCharge::default();
+        }
+        let tokens = LimitCharge::on_arrival(charge.tokens(self, usage));
+        RequestCharge { requests: LimitCharge::on_arrival(1), tokens, ..RequestCharge::default() }
+    }
+
+    fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody) {
+        let responder = Responder { request: self, generated };
+        match self.stream {
+            true => (EVENTS, ReplyBody::Stream(responder.frames())),
+            false => ("application/json", ReplyBody::Json(responder.json().to_string().into())),
+        }
+    }
+}
+
+const EVENTS: &str = "text/event-stream; charset=utf-8";

@@ -2,18 +2,12 @@
 
 use serde_json::Value;
 
-use super::charge::input_tokens;
 use super::error::{empty_array, invalid, invalid_type, missing_parameter, not_found};
 use super::prompt::Prompt;
-use super::responder::Responder;
 use crate::api_error::ApiError;
-use crate::format::{self, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
+use crate::format::{path_only, requested_output};
 use crate::minimal_value::{elements, minimal_object, minimal_value};
-use crate::reply::ReplyBody;
-use crate::request_charge::{LimitCharge, RequestCharge};
-use crate::settings::ChargeRule;
 use crate::tool_call::ToolCall;
-use crate::usage::SimulatedUsage;
 
 /// A request in OpenAI's format.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +34,7 @@ pub(super) struct Request {
     /// The format of the answer, which the response repeats.
     pub(super) format: Value,
     /// The structured answer, as JSON.
-    structured: Option<String>,
+    pub(super) structured: Option<String>,
     /// The tool call that `tool_choice` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
@@ -73,7 +67,7 @@ impl Request {
             dimensions: dimensions(&body, model)?,
             choices: choices(&body)?,
             max_output: endpoint.max_output(&body)?,
-            requested_output: format::requested_output(&body)
+            requested_output: requested_output(&body)
                 .map_err(|name| invalid_type(name, NON_NEGATIVE))?,
             stream: flag(&body["stream"]) && endpoint.supports_streaming(),
             include_usage: flag(&body["stream_options"]["include_usage"]),
@@ -87,55 +81,10 @@ impl Request {
     }
 }
 
-impl ParsedRequest for Request {
-    fn model(&self) -> &str {
-        &self.model
-    }
-
-    fn input(&self) -> u64 {
-        if self.endpoint == Endpoint::InputTokens { 0 } else { input_tokens(self) }
-    }
-
-    fn choices(&self) -> u64 {
-        self.choices
-    }
-
-    fn requested_output(&self) -> Option<u64> {
-        self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
-    }
-
-    fn structured(&self) -> Option<&str> {
-        self.structured.as_deref().filter(|_| self.forced_call.is_none())
-    }
-
-    fn output(&self, desired: u64) -> u64 {
-        match self.endpoint {
-            Endpoint::Embeddings | Endpoint::InputTokens => 0,
-            _ => desired.min(self.max_output.unwrap_or(u64::MAX)).min(MAX_OUTPUT_TOKENS),
-        }
-    }
-
-    fn request_charge(&self, usage: &SimulatedUsage, charge: ChargeRule) -> RequestCharge {
-        if self.endpoint == Endpoint::InputTokens {
-            return RequestCharge::default();
-        }
-        let tokens = LimitCharge::on_arrival(charge.tokens(self, usage));
-        RequestCharge { requests: LimitCharge::on_arrival(1), tokens, ..RequestCharge::default() }
-    }
-
-    fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody) {
-        let responder = Responder { request: self, generated };
-        match self.stream {
-            true => (EVENTS, ReplyBody::Stream(responder.frames())),
-            false => ("application/json", ReplyBody::Json(responder.json().to_string().into())),
-        }
-    }
-}
-
 impl Endpoint {
     /// Returns the deployment in a path, if any, and the endpoint.
     fn at(path: &str) -> Result<(Option<&str>, Self), ApiError> {
-        let path_only = format::path_only(path);
+        let path_only = path_only(path);
         let azure = path_only.strip_prefix("/openai");
         let deployment = azure.and_then(|rest| {
             let rest = rest.strip_prefix("/deployments/")?;
@@ -248,8 +197,6 @@ const NON_NEGATIVE: &str = "a non-negative integer";
 
 /// OpenAI's maximum `n`.
 const MAX_CHOICES: u64 = 128;
-
-const EVENTS: &str = "text/event-stream; charset=utf-8";
 
 /// Returns the answer in a format: an empty object, or the smallest value of a schema.
 fn structured(format: &Value) -> Option<String> {
