@@ -1,10 +1,93 @@
-//! The `response` object.
+//! JSON responses in OpenAI's format.
 
 use serde_json::{Value, json};
 
-use super::responder::Responder;
+use super::charge::input_tokens;
+use super::request::Endpoint;
+use super::responder::{FINGERPRINT, Responder};
+use crate::embedding;
 
 impl Responder<'_> {
+    /// Returns the body of a response that is not streamed.
+    pub(super) fn json(&self) -> Value {
+        match self.request.endpoint {
+            Endpoint::Chat => self.chat(),
+            Endpoint::Completions => self.completion(),
+            Endpoint::Embeddings => self.embeddings(),
+            Endpoint::Responses => self.response(true),
+            Endpoint::InputTokens => {
+                json!({"object": "response.input_tokens", "input_tokens": input_tokens(self.request)})
+            }
+        }
+    }
+
+    fn chat(&self) -> Value {
+        let choice = |index| {
+            json!({
+                "index": index,
+                "message": self.chat_message(index),
+                "logprobs": null,
+                "finish_reason": self.finish_reason(),
+            })
+        };
+        json!({
+            "id": self.prefixed_id("chatcmpl-"),
+            "object": "chat.completion",
+            "created": self.created(),
+            "model": self.request.model,
+            "choices": (0..self.request.choices).map(choice).collect::<Vec<_>>(),
+            "usage": self.usage(),
+            "service_tier": "default",
+            "system_fingerprint": FINGERPRINT,
+        })
+    }
+
+    fn chat_message(&self, index: u64) -> Value {
+        let mut message = json!({"role": "assistant", "refusal": null, "annotations": []});
+        match self.tool() {
+            Some(tool) => {
+                message["content"] = Value::Null;
+                message["tool_calls"] = json!([self.chat_call(tool, index)]);
+            }
+            None => message["content"] = json!(self.generated.text),
+        }
+        message
+    }
+
+    fn completion(&self) -> Value {
+        let choice = |index| {
+            json!({
+                "text": self.generated.text,
+                "index": index,
+                "logprobs": null,
+                "finish_reason": self.finish_reason(),
+            })
+        };
+        json!({
+            "id": self.prefixed_id("cmpl-"),
+            "object": "text_completion",
+            "created": self.created(),
+            "model": self.request.model,
+            "choices": (0..self.request.choices).map(choice).collect::<Vec<_>>(),
+            "usage": self.usage(),
+        })
+    }
+
+    fn embeddings(&self) -> Value {
+        let vector = embedding::vector(self.request.dimensions);
+        let vector = match self.request.base64 {
+            true => json!(embedding::base64(&vector)),
+            false => json!(vector),
+        };
+        let embedding = |index| json!({"object": "embedding", "index": index, "embedding": vector});
+        json!({
+            "object": "list",
+            "data": (0..self.request.inputs).map(embedding).collect::<Vec<_>>(),
+            "model": self.request.model,
+            "usage": self.usage(),
+        })
+    }
+
     /// Returns the `response` object, complete or as at the start of a stream.
     pub(super) fn response(&self, ended: bool) -> Value {
         let status = match (ended, self.generated.truncated) {

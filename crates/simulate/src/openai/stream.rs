@@ -6,10 +6,8 @@ use serde_json::{Value, json};
 use super::request::Endpoint;
 use super::responder::{FINGERPRINT, Responder};
 use super::response::part;
+use super::tools::Event;
 use crate::text::split;
-
-/// The name and data of an event in a Responses stream.
-pub(super) type Event = (&'static str, Value);
 
 impl Responder<'_> {
     /// Returns the events in order, each with its terminating empty line.

@@ -3,15 +3,12 @@
 use serde_json::{Value, json};
 
 use super::responder::Responder;
-use super::stream::Event;
 use crate::tool_call::ToolCall;
 
-impl Responder<'_> {
-    /// Returns the tool call that replaces the text, if any.
-    pub(super) fn tool(&self) -> Option<&ToolCall> {
-        self.request.forced_call.as_ref().filter(|_| !self.generated.truncated)
-    }
+/// The name and data of an event in a Responses stream.
+pub(super) type Event = (&'static str, Value);
 
+impl Responder<'_> {
     /// Returns an element of `tool_calls`.
     pub(super) fn chat_call(&self, tool: &ToolCall, choice: u64) -> Value {
         json!({
