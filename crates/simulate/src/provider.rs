@@ -184,13 +184,7 @@ impl Provider {
                 LimitCharge::on_arrival(cost.inspect_err(|_| self.total.fail())?);
         }
         let taken = self.take(format, request.model(), &request_charge, latency);
-        let mut headers = match self.settings.limit_headers {
-            true => {
-                let limits = self.model(format, request.model()).limits.statuses(now);
-                format.limits(&limits, now)
-            }
-            false => Headers::new(),
-        };
+        let mut headers = self.limit_headers(format, request.model());
         if let Err(refusal) = taken {
             let (api_error, mut retry_headers) = self.refusal(format, &refusal);
             headers.append(&mut retry_headers);
@@ -213,6 +207,16 @@ impl Provider {
             spent: request_charge.spend.total(),
             usage,
         })
+    }
+
+    /// Returns the headers that state the limits of a model; none if the settings omit them.
+    fn limit_headers(&mut self, format: &dyn Format, model: &str) -> Headers {
+        if !self.settings.limit_headers {
+            return Headers::new();
+        }
+        let now = self.now;
+        let limits = self.model(format, model).limits.statuses(now);
+        format.limits(&limits, now)
     }
 
     /// Returns the error of a refusal, and the headers with its delay.
