@@ -1,14 +1,12 @@
 //! Deserializes a tree with serde, and reports the position of each error.
 
-mod entries;
 mod error;
 mod nearest;
 mod reader;
 
-pub(super) use entries::Entries;
 pub(super) use error::ReadError;
 pub(super) use nearest::{misspelt, nearest};
-pub(super) use reader::Reader;
+pub(super) use reader::{Entries, Reader};
 
 use crate::error::Problem;
 use crate::tree::{FieldPath, Node};
