@@ -44,13 +44,6 @@ impl Check<'_> {
             max_starvation,
         }
     }
-
-    pub(super) fn weight(&mut self, path: &FieldPath, weight: u32) -> u32 {
-        if weight == 0 {
-            self.report(path, "must be at least 1, not 0");
-        }
-        weight.max(1)
-    }
 }
 
 const EMPTY_KEY: &str = "a key must not be empty";
