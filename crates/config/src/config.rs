@@ -1,4 +1,3 @@
-use std::path::Path;
 use std::sync::Arc;
 
 use paceline_limiter::limiter::{Reduction, UnknownKey};
@@ -7,10 +6,7 @@ use paceline_provider::Profile;
 use paceline_provider::account_limits::AccountLimits;
 use paceline_provider::price::{PriceList, Prices};
 
-use crate::error::ConfigError;
-use crate::load::Layers;
-use crate::section::{Section, SectionValues, Sections};
-use crate::tree::Source;
+use crate::section::{Section, SectionValues};
 use crate::value::{
     BusConfig, ClusterConfig, ConfiguredQuota, RetryConfig, StoreConfig, WaitingConfig,
 };
@@ -74,25 +70,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Parses a configuration in YAML. Relative paths in it are not resolved.
-    ///
-    /// # Errors
-    /// Returns [`ConfigError`] with the line, the column and the path of each invalid value. Messages use
-    /// `config` as the file name.
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Self::parse_with(text, &Sections::new())
-    }
-
-    /// Parses a configuration in YAML that may also have these sections.
-    ///
-    /// # Errors
-    /// Returns [`ConfigError`] in the cases of [`parse`](Self::parse).
-    pub fn parse_with(text: &str, sections: &Sections) -> Result<Self, ConfigError> {
-        let mut layers = Layers::new(sections.clone());
-        layers.add_text(text, &Source::File("config".into()));
-        layers.load(Path::new("")).map(|loaded| loaded.config)
-    }
-
     /// Returns the value of a section, or its default if the configuration doesn't have the section.
     /// Returns `None` if the section was not [registered](crate::section::Sections) when the configuration
     /// was read.

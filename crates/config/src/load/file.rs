@@ -1,9 +1,23 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A file and the result of reading it.
+#[derive(Debug)]
+pub(crate) struct ReadFile {
+    pub(crate) path: PathBuf,
+    pub(crate) content: io::Result<Vec<u8>>,
+}
+
+impl ReadFile {
+    /// Reads the file at this path.
+    pub(super) fn open(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), content: read(path) }
+    }
+}
 
 /// Reads a file of bounded size.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(path)?.take(MAX_FILE_SIZE + 1).read_to_end(&mut content)?;
     match content.len() as u64 > MAX_FILE_SIZE {

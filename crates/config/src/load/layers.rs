@@ -13,7 +13,7 @@ use crate::tree::{FieldPath, Key, Node, Origin, Parsed, Position, Source, Value,
 
 /// The layers of a configuration. Values of later layers replace those of earlier ones.
 #[derive(Debug)]
-pub(crate) struct Layers {
+pub(super) struct Layers {
     tree: Node,
     problems: Vec<Problem>,
     sections: Sections,
@@ -21,13 +21,13 @@ pub(crate) struct Layers {
 
 impl Layers {
     /// Creates an empty configuration. `sections` are read in addition to those of the library.
-    pub(crate) fn new(sections: Sections) -> Self {
+    pub(super) fn new(sections: Sections) -> Self {
         let tree = Node::new(Origin::BuiltIn, Value::Map(Vec::new()));
         Self { tree, problems: Vec::new(), sections }
     }
 
     /// Adds the text of a file.
-    pub(crate) fn add_text(&mut self, text: &str, source: &Source) {
+    pub(super) fn add_text(&mut self, text: &str, source: &Source) {
         self.add_text_with(&self.sections.names(), text, source);
     }
 
@@ -131,7 +131,7 @@ impl Layers {
     }
 
     /// Returns the configuration of all layers.
-    pub(crate) fn load(self, folder: &Path) -> Result<Loaded, ConfigError> {
+    pub(super) fn load(self, folder: &Path) -> Result<Loaded, ConfigError> {
         let Self { tree, mut problems, sections } = self;
         if tree.is_removed() {
             return Err(ConfigError::new(problems));

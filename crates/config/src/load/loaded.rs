@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
-use super::ReadFile;
 use super::effective_values::EffectiveValues;
+use super::file::ReadFile;
 use super::options::LoadOptions;
 use crate::config::Config;
 use crate::section::Document;

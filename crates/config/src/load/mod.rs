@@ -8,16 +8,19 @@ mod loaded;
 mod options;
 
 pub use loaded::Loaded;
-pub(super) use loaded::LoadedFile;
 pub use options::{LoadOptions, Override};
 
-pub(super) use file::MAX_FILE_SIZE;
-pub(super) use layers::Layers;
+pub(super) use file::{MAX_FILE_SIZE, ReadFile};
+pub(super) use loaded::LoadedFile;
 
-use std::io;
 use std::path::{self, Path, PathBuf};
 
+use layers::Layers;
+
+use crate::config::Config;
 use crate::error::ConfigError;
+use crate::section::Sections;
+use crate::tree::Source;
 
 /// Loads the configuration: the environment takes precedence over the file, and overrides over both.
 ///
@@ -27,20 +30,6 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let paths = [options.file(), options.list_file.as_ref().map(|file| file.path.clone())];
     let read = paths.map(|path| path.as_deref().map(ReadFile::open));
     load_files(options, read)
-}
-
-/// A file and the result of reading it.
-#[derive(Debug)]
-pub(super) struct ReadFile {
-    pub(super) path: PathBuf,
-    pub(super) content: io::Result<Vec<u8>>,
-}
-
-impl ReadFile {
-    /// Reads the file at this path.
-    pub(super) fn open(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), content: file::read(path) }
-    }
 }
 
 /// Loads the configuration from the content of the configuration file and of the list file.
@@ -77,4 +66,25 @@ pub(super) fn load_files(
 /// Returns [`ConfigError`] in the cases of [`load`].
 pub fn check(path: &Path) -> Result<Loaded, ConfigError> {
     load(&LoadOptions::new().with_path(path))
+}
+
+impl Config {
+    /// Parses a configuration in YAML. Relative paths in it are not resolved.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError`] with the line, the column and the path of each invalid value. Messages use
+    /// `config` as the file name.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        Self::parse_with(text, &Sections::new())
+    }
+
+    /// Parses a configuration in YAML that may also have these sections.
+    ///
+    /// # Errors
+    /// Returns [`ConfigError`] in the cases of [`parse`](Self::parse).
+    pub fn parse_with(text: &str, sections: &Sections) -> Result<Self, ConfigError> {
+        let mut layers = Layers::new(sections.clone());
+        layers.add_text(text, &Source::File("config".into()));
+        layers.load(Path::new("")).map(|loaded| loaded.config)
+    }
 }
