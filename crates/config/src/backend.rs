@@ -4,7 +4,7 @@ use paceline_cluster::{Shared, SharedError};
 use paceline_limiter::limiter::Backend;
 
 use crate::config::Config;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::value::ClusterConfig;
 
 impl Config {

@@ -1,5 +1,5 @@
 use paceline::middleware::{Http, RateLimitLayer, Retries};
-use paceline_limiter::limiter::{Builder, Limiter};
+use paceline_limiter::limiter::{Builder, Limiter, QuotaOrigin, UnknownKey};
 use paceline_limiter::seam;
 
 use crate::config::Config;
@@ -38,5 +38,14 @@ impl Config {
             Some(wait) => layer.max_wait(wait),
             None => layer,
         }
+    }
+
+    /// Returns `true` if a limiter with this configuration wouldn't limit anything.
+    pub(super) fn is_unlimited(&self, limiter: &Limiter) -> bool {
+        let allows_all = self.providers.is_empty() && self.unknown_key == UnknownKey::Allow;
+        let others = || {
+            limiter.quotas().list().into_iter().any(|quota| quota.origin != QuotaOrigin::Configured)
+        };
+        allows_all && self.quotas.is_empty() && !others()
     }
 }

@@ -8,7 +8,7 @@ use paceline_cluster::{Agent, Bus, NatsBus, RedisBus};
 use paceline_limiter::limiter::Limiter;
 
 use crate::config::Config;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::value::{BusConfig, BusServer, TlsConfig};
 
 impl Config {

@@ -1,17 +1,14 @@
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use paceline::middleware::{Http, RateLimitLayer, Retries};
-use paceline_cluster::{BusError, NoAgentId, SharedError};
-use paceline_limiter::limiter::{BuildError, Builder, Limiter, QuotaOrigin, UnknownKey};
+use paceline_limiter::limiter::{Builder, Limiter, UnknownKey};
 use paceline_limiter::seam;
-use paceline_store::{Persistence, Sqlite, StoreError, Yaml};
+use paceline_store::{Persistence, Sqlite, Yaml};
 
 use crate::config::Config;
-use crate::error::ConfigError;
 use crate::load::{LoadOptions, Loaded, load};
+use crate::open_error::OpenError;
 use crate::reloader::Reloader;
 use crate::value::{StoreConfig, StoreFile};
 
@@ -119,15 +116,6 @@ impl Config {
         }
     }
 
-    /// Returns `true` if a limiter with this configuration wouldn't limit anything.
-    pub(super) fn is_unlimited(&self, limiter: &Limiter) -> bool {
-        let allows_all = self.providers.is_empty() && self.unknown_key == UnknownKey::Allow;
-        let others = || {
-            limiter.quotas().list().into_iter().any(|quota| quota.origin != QuotaOrigin::Configured)
-        };
-        allows_all && self.quotas.is_empty() && !others()
-    }
-
     /// Attaches the store of this configuration to a limiter, if there is one.
     ///
     /// # Errors
@@ -149,95 +137,3 @@ impl StoreConfig {
         })
     }
 }
-
-/// An error while creating a limiter from a configuration.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The configuration is invalid.
-    Config(ConfigError),
-    /// The limiter can't be built.
-    Build(BuildError),
-    /// The store can't be opened.
-    Store(StoreError),
-    /// The bus can't be opened.
-    Bus(BusError),
-    /// The name on the bus is invalid.
-    AgentId(NoAgentId),
-    /// The shared limits can't be opened.
-    Shared(SharedError),
-    /// There is no provider and no quota, and unknown keys are allowed.
-    NoLimits,
-    /// The file can't be watched.
-    Watch(io::Error),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Build(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-            Self::Bus(error) => write!(f, "bus: {error}"),
-            Self::AgentId(error) => write!(f, "bus.agent_id: {error}"),
-            Self::Shared(error) => write!(f, "cluster.redis: {error}"),
-            Self::NoLimits => f.write_str(NO_LIMITS),
-            Self::Watch(error) => write!(f, "can't watch the configuration file: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Config(error) => Some(error),
-            Self::Build(error) => Some(error),
-            Self::Store(error) => Some(error),
-            Self::NoLimits => None,
-            Self::Bus(error) => Some(error),
-            Self::AgentId(error) => Some(error),
-            Self::Shared(error) => Some(error),
-            Self::Watch(error) => Some(error),
-        }
-    }
-}
-
-impl From<ConfigError> for OpenError {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(error)
-    }
-}
-
-impl From<BuildError> for OpenError {
-    fn from(error: BuildError) -> Self {
-        Self::Build(error)
-    }
-}
-
-impl From<StoreError> for OpenError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<BusError> for OpenError {
-    fn from(error: BusError) -> Self {
-        Self::Bus(error)
-    }
-}
-
-impl From<NoAgentId> for OpenError {
-    fn from(error: NoAgentId) -> Self {
-        Self::AgentId(error)
-    }
-}
-
-impl From<SharedError> for OpenError {
-    fn from(error: SharedError) -> Self {
-        Self::Shared(error)
-    }
-}
-
-/// The error for a configuration that doesn't limit anything.
-pub(super) const NO_LIMITS: &str =
-    "the configuration limits nothing; set `providers`, `quotas` or `unknown_key`";

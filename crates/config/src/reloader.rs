@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::error::{ConfigError, Problem};
 use crate::file_watcher::FileWatcher;
 use crate::load::{LoadOptions, Loaded, LoadedFile, MAX_FILE_SIZE, ReadFile, load_files};
-use crate::open::NO_LIMITS;
+use crate::open_error::NO_LIMITS;
 use crate::tree::{FieldPath, Origin};
 use crate::watched_file::{self, WatchedFile};
 
