@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use super::client::{Client, InFlight};
 use super::input::InputLine;
-use super::job_context::JobContext;
+use super::job_context::{JobContext, Limited};
 use super::outcome::{Failure, Outcome};
 use super::received_response::{ReceivedResponse, account_rejected};
 use super::response_policy::ResponsePolicy;
@@ -17,10 +17,7 @@ use super::stop::Stop;
 use super::target::Base;
 use paceline::ErrorChain;
 use paceline::limiter::{AcquireError, Refused};
-use paceline::middleware::{Facts, Http, Journey, RateLimitError, RetryFuture, RetryService};
-
-/// The client with rate limits and retries.
-pub(super) type Limited = RetryService<Client, Http, ResponsePolicy>;
+use paceline::middleware::{Facts, Http, Journey, RateLimitError, RetryFuture};
 
 type CallFuture = RetryFuture<Client, http::Request<Bytes>, Http, ResponsePolicy>;
 

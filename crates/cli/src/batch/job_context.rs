@@ -2,15 +2,20 @@
 
 use parking_lot::Mutex;
 
-use super::attempt::Limited;
+use super::client::Client;
 use super::outcome::Outcome;
 use super::output::Output;
+use super::response_policy::ResponsePolicy;
 use super::run_stats::RunStats;
 use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
 use super::target::Base;
 use paceline::limiter::Limiter;
+use paceline::middleware::{Http, RetryService};
 use paceline::provider::Profile;
+
+/// The client with rate limits and retries.
+pub(super) type Limited = RetryService<Client, Http, ResponsePolicy>;
 
 /// The client, the output and the statistics of a run.
 #[derive(Debug)]
