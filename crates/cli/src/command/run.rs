@@ -4,6 +4,8 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::batch_run::batch;
+use super::bench::bench;
+use super::count::count;
 use super::serve::serve;
 use super::simulate::simulate;
 use super::stdout::Stdout;
@@ -27,7 +29,7 @@ pub fn run(cli: Cli) -> Exit {
         let ended = match cli.command {
             Command::Batch(args) => batch(&args, out).await,
             Command::Explain(args) => args.run(&mut std::io::stdout().lock()),
-            Command::Count(args) => args.run(out).await,
+            Command::Count(args) => count(&args, out).await,
             Command::Show(args) => args.run(out).await,
             Command::Check(args) => args.run(out).await,
             Command::Reset(args) => args.run(out).await,
@@ -36,7 +38,7 @@ pub fn run(cli: Cli) -> Exit {
             Command::Completions(args) => args.run(out),
             Command::Serve(args) => serve(&args, out).await,
             Command::Simulate(args) => simulate(&args).await,
-            Command::Bench(args) => args.run(out).await,
+            Command::Bench(args) => bench(&args, out).await,
         };
         ended.unwrap_or_else(|message| stopped(&message))
     });

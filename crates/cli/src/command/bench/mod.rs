@@ -8,6 +8,7 @@ mod load;
 mod load_stats;
 mod report;
 mod request_template;
+mod run;
 mod target;
 
 use std::time::Duration;
@@ -15,12 +16,10 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use http::Method;
 
-use super::Exit;
 use super::redacted_parser::RedactedParser;
-use super::stdout::Stdout;
-use load::Load;
 use paceline_config::parse_duration;
-use report::BenchReport;
+
+pub(super) use run::bench;
 pub use target::{PathTemplate, Url};
 
 /// The arguments of `paceline bench`.
@@ -73,25 +72,6 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// Runs the command and prints its output.
-    ///
-    /// # Errors
-    /// Returns the reason why the server is unreachable, or an error of standard output.
-    pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
-        let address = self.url.resolve(self.allow_remote).await?;
-        let measured = Load::new(self, address)?.run().await?;
-        let report = BenchReport::new(self, &measured);
-        match self.json {
-            true => out.json(&report)?,
-            false => out.line(&report)?,
-        }
-        Ok(match measured {
-            _ if measured.interrupted => Exit::Interrupted,
-            _ if report.errors > 0 => Exit::SomeFailed,
-            _ => Exit::Success,
-        })
-    }
-
     /// Returns the time limit.
     fn limit(&self) -> Option<Duration> {
         let unless_counted = self.requests.is_none().then_some(Duration::from_secs(10));

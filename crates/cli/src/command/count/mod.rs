@@ -1,21 +1,19 @@
 //! `paceline count`: counts the tokens of a text.
 
+mod run;
 mod text;
 mod token_counter;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use serde_json::json;
 
+use super::CredentialArgs;
 use super::batch::base_url;
 use super::redacted_parser::RedactedParser;
-use super::stdout::Stdout;
-use super::{CredentialArgs, Exit};
 use crate::batch::target::Base;
-use crate::terminal::notify;
-use paceline::provider::{OPENAI, Profile};
-use paceline::quota::Dimension;
-use token_counter::TokenCounter;
+use paceline::provider::Profile;
+
+pub(super) use run::count;
 
 /// The arguments of `paceline count`.
 #[derive(Debug, Args)]
@@ -67,93 +65,6 @@ pub enum CountBy {
     Tokenizer,
     /// Count of the provider's endpoint for a prompt with this text; sends one request
     Provider,
-}
-
-impl CountArgs {
-    /// Runs the command and prints its output.
-    ///
-    /// # Errors
-    /// Returns the reason why counting failed, or an error of standard output.
-    pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
-        let text = text::read(self.text.as_deref())?;
-        // Loading the vocabularies takes a while.
-        let tokenizer = match self.by {
-            None | Some(CountBy::Tokenizer) => tokenizer(),
-            Some(CountBy::Estimate | CountBy::Provider) => None,
-        };
-        let tokenizer = tokenizer.filter(|profile| profile.tokenizes(&self.model));
-        let by = self.by.unwrap_or(match tokenizer {
-            Some(_) => CountBy::Tokenizer,
-            None => CountBy::Estimate,
-        });
-        let tokens = match by {
-            CountBy::Estimate => self.tokens(OPENAI, &text),
-            CountBy::Tokenizer => {
-                let profile = tokenizer.ok_or_else(|| self.no_vocabulary())?;
-                text::pieces(&text).map(|piece| self.tokens(profile, piece)).sum()
-            }
-            CountBy::Provider => TokenCounter::new(self)?.tokens(&self.model, &text).await?,
-        };
-        self.print(tokens, by, &text, out)?;
-        Ok(Exit::Success)
-    }
-
-    /// Counts the tokens of the text alone.
-    fn tokens(&self, profile: Profile, text: &str) -> u64 {
-        let body = json!({"model": self.model, "input": text}).to_string();
-        let estimate = profile.read_request("/v1/embeddings", body.as_bytes());
-        estimate.cost.amount(&Dimension::InputTokens)
-    }
-
-    fn print(
-        &self,
-        tokens: u64,
-        by: CountBy,
-        text: &str,
-        out: &mut Stdout<'_>,
-    ) -> Result<(), String> {
-        if self.json {
-            let (model, bytes) = (self.model.as_str(), text.len());
-            return out.json(&CountOutput { model, tokens, by, bytes });
-        }
-        if self.by.is_none() {
-            let how = match by {
-                CountBy::Estimate => "estimated at four bytes per token",
-                _ => "counted with the model's vocabulary",
-            };
-            notify(&format_args!("{how}; choose another method with --by"));
-        }
-        out.line(&tokens)
-    }
-
-    fn no_vocabulary(&self) -> String {
-        match tokenizer() {
-            Some(_) => format!(
-                "{}: no built-in vocabulary for this model; use --by estimate or --by provider",
-                self.model
-            ),
-            None => "tokenizer: not built in (cargo feature `tokenizer`); use \
-                     --by estimate or --by provider"
-                .to_owned(),
-        }
-    }
-}
-
-/// The JSON output. Field names are stable.
-#[derive(Debug, Serialize)]
-struct CountOutput<'a> {
-    model: &'a str,
-    tokens: u64,
-    by: CountBy,
-    bytes: usize,
-}
-
-/// Returns a profile with built-in vocabularies, if compiled in.
-fn tokenizer() -> Option<Profile> {
-    #[cfg(feature = "tokenizer")]
-    return Some(OPENAI.with_tokenizer());
-    #[cfg(not(feature = "tokenizer"))]
-    None
 }
 
 fn model(text: &str) -> Result<String, String> {
