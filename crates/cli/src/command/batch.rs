@@ -7,10 +7,10 @@ use clap::Args;
 use super::redacted_parser::RedactedParser;
 use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
-use crate::batch::{OnChange, Resume};
+use crate::batch::{OnChange, Resume, configured};
 use paceline::limiter::Priority;
 use paceline::provider::Profile;
-use paceline_config::parse_duration;
+use paceline_config::{Config, parse_duration};
 
 /// The arguments of `paceline batch`.
 #[derive(Debug, Clone, Args)]
@@ -159,6 +159,19 @@ impl BatchArgs {
         let LimitArgs { rpm, tpm, rpd, algorithm } = self.limits;
         let default = |amount| self.limits.is_empty().then_some(amount);
         LimitArgs { rpm: rpm.or(default(500)), tpm: tpm.or(default(30_000)), rpd, algorithm }
+    }
+
+    /// Returns the configuration of the run: limits of the arguments replace its quotas, and a trial
+    /// run shares no limits.
+    pub(super) fn configured(&self, config: &Config, profile: Profile) -> Config {
+        let mut config = configured(config.clone(), profile);
+        if self.simulate {
+            (config.cluster, config.bus) = (None, None);
+        }
+        if !self.limits.is_empty() {
+            config.quotas.clear();
+        }
+        config
     }
 
     /// Checks that no file is used twice: a report must not replace the results.

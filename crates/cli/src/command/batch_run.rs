@@ -14,7 +14,7 @@ use super::simulate::limit_settings;
 use super::stdout::Stdout;
 use super::{BatchArgs, Exit, LimitArgs, account_limits};
 use crate::batch::target::Base;
-use crate::batch::{Halt, Job, RunResult, Stop, configured};
+use crate::batch::{Halt, Job, RunResult, Stop};
 use crate::terminal::notify;
 use paceline::limiter::Priority;
 use paceline::provider::{Api, OPENAI, Profile};
@@ -85,7 +85,7 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         base,
         profile,
         quota: quota(&limits, args.max_in_flight),
-        config: Some(config(args, &loaded.config, profile)),
+        config: Some(args.configured(&loaded.config, profile)),
         max_in_flight: args.max_in_flight,
         retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
         timeout: args.timeout,
@@ -96,19 +96,6 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         endpoint,
         progress: !args.quiet,
     })
-}
-
-/// Returns the configuration of the run: limits of the arguments replace its quotas, and a trial
-/// run shares no limits.
-pub(super) fn config(args: &BatchArgs, config: &Config, profile: Profile) -> Config {
-    let mut config = configured(config.clone(), profile);
-    if args.simulate {
-        (config.cluster, config.bus) = (None, None);
-    }
-    if !args.limits.is_empty() {
-        config.quotas.clear();
-    }
-    config
 }
 
 /// Returns the number of retries of a configuration. One attempt is its default value and counts as

@@ -4,7 +4,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::BatchArgs;
-use super::batch_run::config;
 use crate::batch::Job;
 use crate::terminal::notify;
 use paceline::cluster::OnFailure;
@@ -133,7 +132,7 @@ fn reload_on_change(
     limiter: &Limiter,
 ) -> Result<Reloader, String> {
     let (args, profile) = (args.clone(), job.profile);
-    let adjusted = move |new| config(&args, &new, profile);
+    let adjusted = move |new| args.configured(&new, profile);
     let reloading = Reloader::start_with(loaded, limiter, adjusted, print_reload);
     reloading.map_err(|error| format!("configuration: cannot watch the file: {error}"))
 }
