@@ -1,7 +1,7 @@
 use std::env;
 use std::time::Duration;
 
-use super::run::text;
+use super::exit::text;
 use crate::batch::http_client;
 use paceline::limiter::Limiter;
 use paceline::middleware::follow_account_limits;

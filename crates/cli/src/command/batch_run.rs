@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 
-use super::run::{stopped, text};
+use super::exit::{stopped, text};
 use super::run_services::RunServices;
 use super::signal::StopRequests;
 use super::simulate::limit_settings;

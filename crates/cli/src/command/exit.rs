@@ -1,4 +1,7 @@
+use std::fmt::Display;
 use std::process::ExitCode;
+
+use crate::terminal::notify;
 
 /// The exit code of the command.
 ///
@@ -44,6 +47,17 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
     }
+}
+
+/// Prints the error that stopped a command, and returns its exit code.
+pub(super) fn stopped(message: &dyn Display) -> Exit {
+    notify(message);
+    Exit::Stopped
+}
+
+/// Returns the message of an error that stops a command.
+pub(super) fn text(error: impl Display) -> String {
+    error.to_string()
 }
 
 /// The end of `--help`.

@@ -1,4 +1,3 @@
-use std::fmt::Display;
 use std::time::Duration;
 
 use clap::Parser;
@@ -6,11 +5,11 @@ use clap::Parser;
 use super::batch_run::batch;
 use super::bench::bench;
 use super::count::count;
+use super::exit::stopped;
 use super::serve::serve;
 use super::simulate::simulate;
 use super::stdout::Stdout;
 use super::{Cli, Command, Exit};
-use crate::terminal::notify;
 
 /// Runs the command line.
 pub fn main() -> Exit {
@@ -56,13 +55,4 @@ fn wrong(error: &clap::Error) -> Exit {
         Some(text) => stopped(&text.trim_end()),
         None => error.exit(),
     }
-}
-
-pub(super) fn stopped(message: &dyn Display) -> Exit {
-    notify(message);
-    Exit::Stopped
-}
-
-pub(super) fn text(error: impl Display) -> String {
-    error.to_string()
 }

@@ -9,7 +9,7 @@ mod signals;
 
 use clap::Args;
 
-use super::run::text;
+use super::exit::text;
 use super::state_args::ConfigArgs;
 use flags::{FlagValue, Flags};
 use paceline_config::{self as config, LoadOptions, Loaded, Override};

@@ -2,7 +2,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
-use super::super::run::text;
+use super::super::exit::text;
 use super::super::stdout::Stdout;
 use super::super::{Exit, account_limits};
 use super::log::LogWriter;
