@@ -1,14 +1,13 @@
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use paceline_limiter::limiter::Limiter;
 #[cfg(doc)]
 use paceline_limiter::limiter::{Event, Feedback};
-use paceline_limiter::limiter::{Ignored, Limiter};
 
 use super::bus::Bus;
 use super::member::Member;
-use super::status::BusStatus;
+use super::status::AgentStatus;
 
 /// Connects a limiter to a bus: publishes the limiter's refusals and applies those of other agents.
 ///
@@ -49,22 +48,6 @@ use super::status::BusStatus;
 /// [`LocalBus`](super::LocalBus) for an example.
 #[derive(Debug, Clone)]
 pub struct Agent(Arc<Member>);
-
-/// Counters of an [`Agent`] since it joined its bus.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AgentStatus {
-    /// Status of the bus, over all of its users.
-    pub bus: BusStatus,
-    /// Messages that this agent published.
-    pub announced: u64,
-    /// Messages of other agents that were applied.
-    pub applied: u64,
-    /// Messages that could not be parsed.
-    pub malformed: u64,
-    /// Messages that were not applied, the agent's own included, by reason.
-    pub ignored: BTreeMap<Ignored, u64>,
-}
 
 /// The error for an empty agent id: other agents could not tell its messages from their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

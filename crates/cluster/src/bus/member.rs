@@ -12,9 +12,9 @@ use paceline_limiter::quota::Key;
 use paceline_limiter::seam;
 use parking_lot::Mutex;
 
-use super::agent::AgentStatus;
 use super::bus::Bus;
 use super::message;
+use super::status::AgentStatus;
 
 /// A limiter's membership of a bus: publishes its events and applies the messages of other agents.
 ///

@@ -20,7 +20,7 @@ mod remote;
 mod status;
 mod subscriptions;
 
-pub use agent::{Agent, AgentStatus, NoAgentId};
+pub use agent::{Agent, NoAgentId};
 pub use bus::{Bus, MessageHandler};
 #[cfg(any(feature = "redis", feature = "nats"))]
 pub use error::BusError;
@@ -29,4 +29,4 @@ pub use local::LocalBus;
 pub use nats::NatsBus;
 #[cfg(feature = "redis")]
 pub use redis::RedisBus;
-pub use status::BusStatus;
+pub use status::{AgentStatus, BusStatus};

@@ -1,4 +1,6 @@
-use paceline_limiter::limiter::{Latency, Measured, Measurement};
+use std::collections::BTreeMap;
+
+use paceline_limiter::limiter::{Ignored, Latency, Measured, Measurement};
 
 /// The connection state of a [`Bus`](super::Bus) and its message counters since creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,4 +46,20 @@ impl BusStatus {
             Measurement::new("paceline_bus_publish_seconds", Measured::Latency(self.latency)),
         ]
     }
+}
+
+/// Counters of an [`Agent`](super::Agent) since it joined its bus.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentStatus {
+    /// Status of the bus, over all of its users.
+    pub bus: BusStatus,
+    /// Messages that this agent published.
+    pub announced: u64,
+    /// Messages of other agents that were applied.
+    pub applied: u64,
+    /// Messages that could not be parsed.
+    pub malformed: u64,
+    /// Messages that were not applied, the agent's own included, by reason.
+    pub ignored: BTreeMap<Ignored, u64>,
 }
