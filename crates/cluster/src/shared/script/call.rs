@@ -1,13 +1,8 @@
 use paceline_limiter::engine::Rule;
 use smallvec::SmallVec;
 
-use super::response::View;
+use super::view::{Amounts, Id, View};
 use crate::shared::server_clock::Jump;
-
-/// The id of a reservation, the same for each call on its behalf, so that a repeated call is
-/// executed once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Id(pub(crate) [u8; 16]);
 
 /// Returns the channel on which a process gets the ids of its requests that should ask again.
 pub(crate) fn wake_channel(process: u64) -> String {
@@ -119,9 +114,6 @@ pub(crate) struct LeaseRequest {
     pub(crate) least: Amounts,
     pub(crate) wanted: Amounts,
 }
-
-/// Amounts, one per rule.
-pub(crate) type Amounts = SmallVec<[u64; 3]>;
 
 /// The time that this process expects the server's clock to show.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

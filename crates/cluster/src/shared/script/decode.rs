@@ -3,9 +3,10 @@ use std::fmt;
 use redis::Value;
 use smallvec::SmallVec;
 
-use super::call::{Amounts, Call, Part};
+use super::call::{Call, Part};
 use super::encode::use_span;
-use super::response::{LeaseAnswer, Outcome, Response, RetryAfter, Uses, View};
+use super::response::{LeaseAnswer, Outcome, Response, RetryAfter};
+use super::view::{Amounts, Uses, View};
 
 impl Response {
     /// Decodes the response of the script to a call.

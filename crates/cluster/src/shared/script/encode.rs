@@ -9,9 +9,9 @@ use paceline_limiter::seam::{self, Grid, Parameters, Precedence};
 use redis::Cmd;
 use smallvec::SmallVec;
 
-use super::call::{Amounts, Call, MAX_AMOUNT, Operation, Order, Part, ServerTime};
-use super::response::{KnownReservation, View};
+use super::call::{Call, MAX_AMOUNT, Operation, Order, Part, ServerTime};
 use super::text::{ScriptText, TEXT};
+use super::view::{Amounts, KnownReservation, View};
 
 impl Call<'_> {
     /// Returns the command by the script's hash; a `NOSCRIPT` error means that the server does not

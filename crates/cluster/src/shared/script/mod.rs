@@ -10,11 +10,11 @@ mod response;
 #[cfg(test)]
 mod tests;
 mod text;
+mod view;
 
 pub(super) use call::{
-    Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Operation, Order, Part, ServerTime, wake_channel,
+    Call, LeaseRequest, MAX_AMOUNT, Operation, Order, Part, ServerTime, wake_channel,
 };
 pub(super) use encode::use_span;
-pub(super) use response::{
-    KnownReservation, LeaseAnswer, Outcome, Response, RetryAfter, Uses, View,
-};
+pub(super) use response::{LeaseAnswer, Outcome, Response, RetryAfter};
+pub(super) use view::{Amounts, Id, KnownReservation, Uses, View};

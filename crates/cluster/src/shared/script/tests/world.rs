@@ -9,7 +9,7 @@ use paceline_limiter::Timestamp;
 use std::slice::from_ref;
 use std::time::Duration;
 
-use super::super::call::Amounts;
+use super::super::view::Amounts;
 use super::super::{Call, Id, Operation, Order, Part, ServerTime};
 use super::random::Random;
 
