@@ -5,6 +5,7 @@ use std::time::Duration;
 use paceline_limiter::limiter::{Clock, SystemClock};
 
 use super::error::SharedError;
+use super::settings::Settings;
 use super::shared::Shared;
 use super::url::Server;
 use crate::OnFailure;
@@ -21,31 +22,19 @@ pub struct SharedBuilder {
     clock: Option<Arc<dyn Clock>>,
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) timeout: Duration,
-    pub(super) on_failure: OnFailure,
-    pub(super) mode: SharingMode,
-    pub(super) spread: bool,
-    pub(super) ttl: Duration,
-    pub(super) lease: Duration,
-    pub(super) tls: Tls,
+impl Shared {
+    /// Returns a builder for the limits of an account, in the store at this URL.
+    pub fn builder(url: impl AsRef<str>, account: impl AsRef<str>) -> SharedBuilder {
+        SharedBuilder {
+            url: url.as_ref().to_owned(),
+            account: account.as_ref().to_owned(),
+            settings: Settings::default(),
+            clock: None,
+        }
+    }
 }
 
 impl SharedBuilder {
-    pub(super) fn new(url: &str, account: &str) -> Self {
-        let settings = Settings {
-            timeout: Duration::from_millis(50),
-            on_failure: OnFailure::default(),
-            mode: SharingMode::default(),
-            spread: false,
-            ttl: Duration::from_secs(60),
-            lease: Duration::from_secs(2),
-            tls: Tls::default(),
-        };
-        Self { url: url.to_owned(), account: account.to_owned(), settings, clock: None }
-    }
-
     /// Sets the maximum time that a decision waits for the store. Default: 50 ms; at least 1 ms.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout.max(Duration::from_millis(1));

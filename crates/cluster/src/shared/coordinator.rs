@@ -21,6 +21,7 @@ use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
 use super::piece::{Group, Piece};
 use super::reservations::{ReservationState, Reservations};
 use super::script::{Id, Operation, Order, Outcome, RetryAfter};
+use super::settings::micros;
 use super::store::Store;
 use super::turns::Turns;
 use crate::OnFailure;
@@ -302,10 +303,6 @@ impl Coordinator {
     }
 }
 
-pub(super) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(MAX_EXACT)
-}
-
 /// The numbers of failed calls and of outages that are logged in ten seconds.
 const MAX_FAILURES_LOGGED: u32 = 1;
 const MAX_OUTAGES_LOGGED: u32 = 3;
@@ -313,5 +310,3 @@ const MAX_OUTAGES_LOGGED: u32 = 3;
 const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
 /// The interval at which a waiting request asks again if the store doesn't wake it.
 const RECHECK_UNWOKEN: Duration = Duration::from_millis(20);
-/// The largest integer that the script's doubles represent exactly.
-const MAX_EXACT: u64 = (1 << 53) - 1;

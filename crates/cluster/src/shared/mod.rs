@@ -34,6 +34,7 @@ mod reservations;
 mod script;
 mod sentinel;
 mod server_clock;
+mod settings;
 mod share;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod shared;

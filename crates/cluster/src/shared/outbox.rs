@@ -7,10 +7,11 @@ use futures_util::future::join_all;
 use paceline_limiter::limiter::Clock;
 use paceline_limiter::quota::Dimension;
 
-use super::coordinator::{Coordinator, micros};
+use super::coordinator::Coordinator;
 use super::failure::Failure;
 use super::piece::{Group, Piece};
 use super::script::{Id, Operation, Order, Outcome, Response};
+use super::settings::micros;
 use crate::OnFailure;
 
 /// Amounts admitted without the store, to be charged before the store decides again.

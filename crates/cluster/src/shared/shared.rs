@@ -11,7 +11,6 @@ use paceline_limiter::limiter::{
 use paceline_limiter::quota::Cost;
 use tokio::sync::oneshot;
 
-use super::builder::{Settings, SharedBuilder};
 use super::connection_monitor::ConnectionMonitor;
 use super::coordinator::Coordinator;
 use super::error::SharedError;
@@ -20,6 +19,7 @@ use super::piece::Group;
 use super::redis_keys::RedisKeys;
 use super::reservations::ReservationState;
 use super::script::{Id, Operation};
+use super::settings::Settings;
 use super::status::SharedStatus;
 use super::store::Store;
 use super::url::Server;
@@ -41,7 +41,7 @@ use crate::{OnFailure, SharingMode, dial};
 /// can't be received.
 ///
 /// # Guarantees
-/// - A decision never takes longer than the [timeout](SharedBuilder::timeout) plus 10 ms. A
+/// - A decision never takes longer than the [timeout](super::SharedBuilder::timeout) plus 10 ms. A
 ///   decision that arrives later is undone.
 /// - While the store responds, all processes together never exceed the limit. If the
 ///   store loses its data, each process reports its requests in flight and the latest state that it knows, and
@@ -58,7 +58,7 @@ use crate::{OnFailure, SharingMode, dial};
 ///   reservation is executed once if repeated within a minute; after that it may be charged twice
 ///   rather than not at all.
 /// - The amounts held by a dead process count as used after the [reservation's
-///   lifetime](SharedBuilder::reservation_ttl); its concurrency slots become free then.
+///   lifetime](super::SharedBuilder::reservation_ttl); its concurrency slots become free then.
 ///
 /// # Cancel safety
 /// Dropping the future of a decision undoes the decision, in the store too.
@@ -89,11 +89,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Returns a builder for the limits of an account, in the store at this URL.
-    pub fn builder(url: impl AsRef<str>, account: impl AsRef<str>) -> SharedBuilder {
-        SharedBuilder::new(url.as_ref(), account.as_ref())
-    }
-
     /// Returns the connection state and counters.
     pub fn status(&self) -> SharedStatus {
         let (connection, counters) =

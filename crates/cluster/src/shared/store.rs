@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::sync::RwLock;
 
-use super::builder::Settings;
 use super::counters::Counters;
 use super::failure::Failure;
 use super::known_uses::taken;
@@ -18,6 +17,7 @@ use super::piece::Piece;
 use super::redis_keys::RedisKeys;
 use super::script::{Call, Id, Operation, Outcome, Part, Response, ServerTime, View};
 use super::server_clock::ServerClock;
+use super::settings::Settings;
 use super::store_connection::StoreConnection;
 use super::views::{Answer, Views};
 

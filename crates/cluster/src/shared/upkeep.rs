@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use paceline_limiter::limiter::{Clock, Reservation};
 
-use super::coordinator::{Coordinator, micros};
+use super::coordinator::Coordinator;
 use super::failure::Failure;
 use super::members;
 use super::script::{Id, Operation, Outcome};
+use super::settings::micros;
 
 impl Coordinator {
     /// Renews long-lived reservations, lets waiting requests ask again before their tickets expire, and

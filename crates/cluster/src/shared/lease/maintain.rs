@@ -13,10 +13,11 @@ use parking_lot::Mutex;
 use super::leases::Leased;
 use super::{KeyLease, LeaseCall, LeaseLimits, Leases};
 use crate::SharingMode;
-use crate::shared::coordinator::{Coordinator, ReserveRequest, micros};
+use crate::shared::coordinator::{Coordinator, ReserveRequest};
 use crate::shared::failure::Failure;
 use crate::shared::piece::{Group, Piece};
 use crate::shared::script::{LeaseAnswer, Operation, Outcome, Response, RetryAfter};
+use crate::shared::settings::micros;
 
 /// A lease with a call that the store hasn't answered yet.
 struct OpenCall {
