@@ -17,7 +17,7 @@ use super::failure::Failure;
 use super::fallback::Fallback;
 use super::lease::Leases;
 use super::log_limit::LogLimit;
-use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
+use super::outbox::Outbox;
 use super::piece::{Group, Piece};
 use super::reservations::{ReservationState, Reservations};
 use super::script::{Id, Operation, Order, Outcome, RetryAfter};
@@ -303,6 +303,8 @@ impl Coordinator {
     }
 }
 
+/// The maximum number of concurrent background calls.
+pub(super) const MAX_BACKGROUND_CALLS: usize = 64;
 /// The numbers of failed calls and of outages that are logged in ten seconds.
 const MAX_FAILURES_LOGGED: u32 = 1;
 const MAX_OUTAGES_LOGGED: u32 = 3;

@@ -10,13 +10,15 @@
 //! - `store_connection` tracks whether the store is available; `connection_monitor` keeps its
 //!   connection alive, and `availability` logs each outage.
 //! - `wakes` receives the store's messages to waiting requests.
-//! - `outbox` and `upkeep` report ends of requests in the background and renew reservations.
+//! - `delivery` and `upkeep` report ends of requests in the background and renew reservations;
+//!   `outbox` holds the amounts that were admitted without the store until they are charged.
 
 mod availability;
 mod builder;
 mod connection_monitor;
 mod coordinator;
 mod counters;
+mod delivery;
 mod error;
 mod eviction;
 mod failure;
