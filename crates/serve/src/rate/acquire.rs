@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::Either;
 
 use super::ResponseFuture;
-use super::grants::{self, GrantLimitReached, Grants};
+use super::grants::{self, GrantLimitReached};
 use super::limit_table::Limits;
 use super::path_segment::EMPTY_KEY;
 use super::rate_error::RateError;
@@ -128,7 +128,8 @@ fn respond(
     limits: &Limits,
     result: Result<Permit, AcquireError>,
 ) -> Response<Body> {
-    match result.map(|permit| Grants::issue(app, permit, key.as_str(), tokens)) {
+    let issue = |permit| app.rate.grants.issue(&app.limiter, permit, key.as_str(), tokens);
+    match result.map(issue) {
         Ok(Ok(id)) => format.granted(id),
         Ok(Err(GrantLimitReached)) => format.error(RateError::busy("too many open grants")),
         Err(error) => {

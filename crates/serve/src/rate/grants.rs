@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use super::grant_id::GrantId;
 use super::held_permits::HeldPermits;
 use super::returned_grants::{ReturnError, ReturnedGrants};
-use crate::app::App;
 use paceline::Timestamp;
 use paceline::limiter::{LimitStats, Limiter, Permit};
 use paceline::quota::{Cost, Dimension};
@@ -34,6 +33,8 @@ pub(super) struct Grants {
     secret: RandomState,
     next: AtomicU64,
     held: Arc<HeldPermits>,
+    /// `serve.reservation_ttl`.
+    ttl: Duration,
     returned: Mutex<ReturnedGrants>,
 }
 
@@ -42,9 +43,9 @@ pub(super) struct Grants {
 pub(super) struct GrantLimitReached;
 
 impl Grants {
-    pub(super) fn new(max_held: usize) -> Self {
+    pub(super) fn new(max_held: usize, ttl: Duration) -> Self {
         let (held, returned) = (Arc::new(HeldPermits::new(max_held)), Mutex::default());
-        Self { secret: RandomState::new(), next: AtomicU64::new(1), held, returned }
+        Self { secret: RandomState::new(), next: AtomicU64::new(1), held, ttl, returned }
     }
 
     /// Returns the permits that are held.
@@ -60,24 +61,24 @@ impl Grants {
     /// Turns a permit into an id. Tokens are charged now, even if the grant is returned later, because
     /// their actual number is never reported.
     pub(super) fn issue(
-        app: &App,
+        &self,
+        limiter: &Limiter,
         mut permit: Permit,
         key: &str,
         tokens: u64,
     ) -> Result<Bytes, GrantLimitReached> {
-        let grants = &app.rate.grants;
         if tokens > 0 {
             permit.settle_early(&Dimension::Tokens, tokens);
         }
-        let number = grants.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let ticket = match permit.into_ticket() {
             Ok(ticket) => Some(ticket),
             Err(permit) => {
-                grants.hold(app, number, permit, key, tokens)?;
+                self.hold(limiter, number, permit, key, tokens)?;
                 None
             }
         };
-        Ok(GrantId { number, ticket, tokens }.format(key, &grants.secret))
+        Ok(GrantId { number, ticket, tokens }.format(key, &self.secret))
     }
 
     /// Returns the quota of an active grant, once.
@@ -104,20 +105,19 @@ impl Grants {
 
     fn hold(
         &self,
-        app: &App,
+        limiter: &Limiter,
         number: u64,
         permit: Permit,
         key: &str,
         tokens: u64,
     ) -> Result<(), GrantLimitReached> {
-        let limits = app.limiter.stats(key).limits;
+        let limits = limiter.stats(key).limits;
         let in_flight = limits.iter().any(|limit| limit.dimension == Dimension::Concurrency);
-        let ttl = app.serve.reservation_ttl;
         let lifetime = match in_flight {
-            true => ttl,
+            true => self.ttl,
             // The store charges a permit when it ends, which must be now.
             false if seam::is_remote(&permit) && tokens > 0 => return Ok(()),
-            false => ttl.min(longest_window(&limits)),
+            false => self.ttl.min(longest_window(&limits)),
         };
         let until = permit.granted_at() + lifetime;
         match self.held.insert(number, until, permit) {

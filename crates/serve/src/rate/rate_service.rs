@@ -26,7 +26,7 @@ impl RateService {
             limiter: limiter.with_key_budget(KeyBudget::new(serve.bounds.rate_keys)),
             table: RwLock::new(Arc::new(LimitTable::new(serve, limiter))),
             changed: watch::Sender::new(()),
-            grants: Grants::new(serve.bounds.reservations),
+            grants: Grants::new(serve.bounds.reservations, serve.reservation_ttl),
             denied: DenialCounts::default(),
         }
     }
