@@ -14,11 +14,12 @@ use axum::http::{
 use futures_util::{StreamExt, stream};
 use http_body_util::{BodyExt, BodyStream, StreamBody};
 
-use super::Proxy;
 use super::client::{RequestBody, TimedOut};
 use super::encoded_body::EncodedBody;
 use super::headers;
 use super::key_sources::check_credentials;
+use super::path::{split, unknown_upstream};
+use super::state::Proxy;
 use super::tls::describe_tls_error;
 use super::upstream::Upstream;
 use crate::budget::{BudgetExceeded, BudgetPermit};
@@ -44,7 +45,7 @@ pub(super) async fn forward(
 ) -> Response<Body> {
     let (name, path) = split(request.uri().path());
     let Some(upstream) = proxy.upstreams.iter().find(|upstream| upstream.name == name) else {
-        return super::unknown_upstream(&proxy.app, request.uri());
+        return unknown_upstream(&proxy.app, request.uri());
     };
     let target = match target(upstream, path, &request) {
         Ok(target) => target,
@@ -391,12 +392,6 @@ fn key_too_long(max_length: usize) -> Problem {
     let detail =
         format!("the model or another key exceeds {max_length} bytes (`serve.bounds.key`)");
     Problem::new(StatusCode::BAD_REQUEST, "key_too_long", detail)
-}
-
-/// Splits a path into the name of an upstream and the remaining path, unchanged.
-pub(super) fn split(path: &str) -> (&str, &str) {
-    let path = path.strip_prefix('/').unwrap_or(path);
-    path.split_at(path.find('/').unwrap_or(path.len()))
 }
 
 /// ENFILE and EMFILE, the same on every Unix.

@@ -46,19 +46,18 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, Response, Uri};
 use axum::routing::any;
 
-use self::client::Client;
 use self::error_format::ErrorFormat;
-use self::forward::{forward, split};
-use self::upstream::Upstream;
+use self::forward::forward;
+use self::path::split;
+pub(super) use self::path::unknown_upstream;
+use self::state::Proxy;
 use super::app::App;
 use super::auth;
-use super::config::Upstream as UpstreamConfig;
 use super::problem::Problem;
 use super::route::PROXY;
-use paceline::limiter::KeyBudget;
 
 mod base_url;
 mod client;
@@ -67,6 +66,8 @@ mod error_format;
 mod forward;
 mod headers;
 mod key_sources;
+mod path;
+mod state;
 mod tls;
 mod tracked_stream;
 mod upstream;
@@ -84,43 +85,4 @@ fn format_error(app: &App, uri: &Uri, _: &HeaderMap, problem: Problem) -> Respon
     let upstream = app.serve.upstreams.iter().find(|upstream| upstream.name == name);
     let format = upstream.map_or(ErrorFormat::OpenAi, |upstream| ErrorFormat::of(upstream.profile));
     format.problem(problem)
-}
-
-/// Returns the response to a request whose path names no upstream, in the format of the API that has the path.
-pub(super) fn unknown_upstream(app: &App, uri: &Uri) -> Response<Body> {
-    let upstreams = &app.serve.upstreams;
-    let format = ErrorFormat::of_path(uri.path());
-    let is_meant = |upstream: &&UpstreamConfig| ErrorFormat::of(upstream.profile) == format;
-    let detail = match upstreams.iter().find(is_meant).or(upstreams.first()) {
-        None => {
-            "no such path, and no upstreams are configured; add one to `serve.upstreams`".to_owned()
-        }
-        Some(upstream) => {
-            let names: Vec<&str> = upstreams.iter().map(|upstream| &*upstream.name).collect();
-            format!(
-                "the path names no upstream (available: {}); add one to the base URL: `{}`",
-                names.join(", "),
-                format.base_path(&upstream.name)
-            )
-        }
-    };
-    format.problem(Problem::new(StatusCode::NOT_FOUND, "unknown_upstream", detail))
-}
-
-/// The upstreams and their shared state.
-#[derive(Debug)]
-struct Proxy {
-    app: Arc<App>,
-    upstreams: Vec<Upstream>,
-}
-
-impl Proxy {
-    fn new(app: &Arc<App>) -> Self {
-        let client = Client::new(&app.serve.bounds);
-        let budget = KeyBudget::new(app.serve.bounds.proxy_keys);
-        let limiter = app.limiter.with_key_budget(budget);
-        let of = |upstream| Upstream::new(upstream, app, &limiter, &client);
-        let upstreams = app.serve.upstreams.iter().filter_map(of).collect();
-        Self { app: Arc::clone(app), upstreams }
-    }
 }
