@@ -145,7 +145,7 @@ impl Classified {
     /// spending.
     #[inline]
     pub(super) fn set_price(&mut self, limiter: &Limiter, prices: &PriceList) {
-        if seam::limits_spending(&limiter) {
+        if seam::limits_spending(limiter) {
             self.look_up_price(limiter, &prices.current());
         }
     }

@@ -79,7 +79,7 @@ impl Metrics {
         });
         let recording = Arc::clone(&listener);
         match without_reservations {
-            true => seam::on_change(&limiter, move |event| recording.on_event(event)),
+            true => seam::on_change(limiter, move |event| recording.on_event(event)),
             false => limiter.listen(move |event| recording.on_event(event)),
         }
         Meter::new(limiter.downgrade(), listener)

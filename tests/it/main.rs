@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod dependencies;
+mod import_circles;
 mod limiter;
 mod middleware;
 mod module_imports;

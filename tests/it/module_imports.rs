@@ -62,39 +62,6 @@ fn modules_import_only_earlier_modules() {
     assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
 }
 
-/// Two files of a module never import each other, directly or through others; `mod.rs` may name its
-/// children.
-#[test]
-fn files_of_key_and_limiter_have_no_import_cycle() {
-    for module in ["key", "limiter"] {
-        let files = sources(&[&format!("crates/limiter/src/{module}")]);
-        let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
-        let files = files.iter().filter(|(path, _)| !path.ends_with("/mod.rs") && !is_test(path));
-        let files: Vec<_> = files.collect();
-        let name =
-            |path: &str| path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned();
-        let imports = |text: &str| {
-            let code = code(text);
-            let mut names: Vec<_> = modules_after(&code, "super::");
-            names.extend(modules_after(&code, &format!("crate::{module}::")));
-            names.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
-        };
-        let mut left: Vec<(String, Vec<String>)> =
-            files.iter().map(|(path, text)| (name(path), imports(text))).collect();
-        assert!(left.len() > 3, "the files of {module} are listed");
-        // Removes files whose imports are all removed, until the rest is empty or a cycle.
-        loop {
-            let names: Vec<String> = left.iter().map(|(name, _)| name.clone()).collect();
-            let before = left.len();
-            left.retain(|(own, uses)| uses.iter().any(|used| used != own && names.contains(used)));
-            if left.len() == before {
-                break;
-            }
-        }
-        assert!(left.is_empty(), "{module}: {left:#?}");
-    }
-}
-
 #[test]
 fn only_clock_files_read_time() {
     let reads_clock = |(_, text): &&(String, String)| code(text).contains("disallowed_methods");
@@ -350,7 +317,7 @@ fn comment_length(text: &str) -> usize {
 }
 
 /// Returns the source folders of all packages but the helpers of tests.
-fn packages() -> Vec<String> {
+pub(crate) fn packages() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
     let names = fs::read_dir(crates).expect("the packages can be listed").map(|entry| {
         entry.expect("the packages can be listed").file_name().to_string_lossy().into_owned()

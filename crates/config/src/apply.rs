@@ -96,7 +96,7 @@ impl Config {
         for configured in &self.quotas {
             let name = configured.keys.name();
             if before.get(&name) != Some(&&configured.quota) {
-                match seam::configure(&limiter, &name, &configured.quota) {
+                match seam::configure(limiter, &name, &configured.quota) {
                     Ok(()) => applied.changed.push(path(configured)),
                     Err(error) => tracing::warn!("{}: not applied: {error}", path(configured)),
                 }

@@ -90,7 +90,7 @@ pub(super) async fn run(
             match next {
                 // Let other tasks take the lock.
                 Some(time) if time <= now => tokio::task::yield_now().await,
-                Some(time) => seam::sleep_until(&limiter, time).await,
+                Some(time) => seam::sleep_until(limiter, time).await,
                 None => std::future::pending().await,
             }
         };

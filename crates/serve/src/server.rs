@@ -124,7 +124,7 @@ impl Server {
             },
         )?;
         let reloader = Arc::new(reloader);
-        seam::attach(&limiter, Arc::<Reloader>::clone(&reloader));
+        seam::attach(limiter, Arc::<Reloader>::clone(&reloader));
         let _ = self.reloader.set(reloader);
         Ok(())
     }

@@ -50,7 +50,7 @@ impl Persistence {
         flush: Duration,
     ) -> Result<Self, StoreError> {
         let flush = flush.max(MIN_FLUSH_INTERVAL);
-        store.set_boot(seam::boot(&limiter));
+        store.set_boot(seam::boot(limiter));
         store.set_flush(flush);
         let mut state = store.open(limiter.now())?;
         state.quotas.retain(|quota| quota.origin != QuotaOrigin::Configured);
@@ -60,8 +60,8 @@ impl Persistence {
                 Err(error) => return Err(StoreError::new(Path::new("store"), error.to_string())),
             }
         }
-        seam::restore_quotas(&limiter, &state.quotas);
-        seam::track(&limiter);
+        seam::restore_quotas(limiter, &state.quotas);
+        seam::track(limiter);
         limiter.state().absorb(&state.keys);
         let persisted = PersistedState {
             store: Box::new(store),
@@ -83,7 +83,7 @@ impl Persistence {
         thread.spawn(move || worker.run(flush)).map_err(|error| {
             StoreError::new(Path::new("store"), format!("failed to start its thread ({error})"))
         })?;
-        seam::attach(&limiter, Arc::<PersistenceWorker>::clone(&persistence.0));
+        seam::attach(limiter, Arc::<PersistenceWorker>::clone(&persistence.0));
         // The first flush reads the amounts that other processes hold.
         let _ = persistence.flush_now();
         Ok(persistence)
@@ -199,14 +199,14 @@ impl PersistenceWorker {
 impl PersistedState {
     fn flush(&mut self, limiter: &Limiter, now: Timestamp) -> Result<(), StoreError> {
         // The clock may have stopped while the machine was suspended.
-        self.store.set_boot(seam::boot(&limiter));
-        self.pending.add(seam::collect_changes(&limiter));
-        let version = seam::quotas_version(&limiter);
+        self.store.set_boot(seam::boot(limiter));
+        self.pending.add(seam::collect_changes(limiter));
+        let version = seam::quotas_version(limiter);
         let quotas = (self.quotas != Some(version)).then(|| limiter.quotas().list());
         let others = self.store.sync(&self.pending.all(), quotas.as_deref(), now)?;
         self.quotas = Some(version);
         self.pending.clear();
-        seam::apply_changes(&limiter, &others);
+        seam::apply_changes(limiter, &others);
         Ok(())
     }
 

@@ -32,7 +32,7 @@ fn used_and_held(limiter: &Limiter) -> Vec<(u64, u64)> {
 fn mismatches(limiter: &Limiter) -> Arc<Mutex<Vec<(String, String, bool)>>> {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&reported);
-    seam::on_change(&limiter, move |event| {
+    seam::on_change(limiter, move |event| {
         if let Event::ChargeMismatch { key, dimension, kept } = event {
             sink.lock().unwrap().push((key.to_string(), dimension.to_string(), *kept));
         }

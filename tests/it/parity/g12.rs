@@ -24,7 +24,7 @@ fn load(path: &Path, clock: &ManualClock, quota: Quota) -> (Limiter, Yaml) {
 }
 
 fn persist(limiter: &Limiter, store: &mut Yaml) {
-    let (changes, quotas) = (seam::collect_changes(&limiter), limiter.quotas().list());
+    let (changes, quotas) = (seam::collect_changes(limiter), limiter.quotas().list());
     store.sync(&changes, Some(&quotas), limiter.now()).unwrap();
 }
 

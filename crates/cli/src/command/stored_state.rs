@@ -164,11 +164,11 @@ fn restore(limiter: &Limiter, state: &State, configured: bool) {
     // A limiter restores quotas with the origin `Set`, and expects configured quotas to be known.
     let mut quotas: Vec<_> = state.quotas.iter().filter(current).cloned().collect();
     quotas.iter_mut().for_each(|quota| quota.origin = QuotaOrigin::Set);
-    seam::restore_quotas(&limiter, &quotas);
+    seam::restore_quotas(limiter, &quotas);
     // The program that wrote these has read them as models from requests, and counted buckets that refill.
     for model in state.keys.iter().filter(|key| key.buckets.iter().any(|b| b.refill > 0)) {
         if let Some(rules) = limiter.quotas().rules_of(&model.key) {
-            seam::count_as_model(&limiter, &model.key, rules.name());
+            seam::count_as_model(limiter, &model.key, rules.name());
         }
     }
     let mut taken = state.keys.clone();
@@ -177,7 +177,7 @@ fn restore(limiter: &Limiter, state: &State, configured: bool) {
     // A learned rate would hold back the first request; here, the programs that learned it may be running.
     taken.iter_mut().for_each(|key| key.learned.clear());
     limiter.state().absorb(&taken);
-    seam::apply_changes(&limiter, &state.keys.iter().map(held).collect::<Vec<_>>());
+    seam::apply_changes(limiter, &state.keys.iter().map(held).collect::<Vec<_>>());
 }
 
 fn held(key: &KeySnapshot) -> KeyChanges {

@@ -46,7 +46,7 @@ impl Member {
         member.subscribe(message::CAPACITY, Self::apply_capacity);
         member.subscribe(message::COOL_DOWN, Self::apply_cool_down);
         member.subscribe(message::LEARNED, Self::apply_learned);
-        seam::attach(&limiter, Arc::clone(&member) as Arc<dyn Attached>);
+        seam::attach(limiter, Arc::clone(&member) as Arc<dyn Attached>);
         let weak = Arc::downgrade(&member);
         limiter.listen(move |event| {
             if let Some(member) = weak.upgrade() {

@@ -200,7 +200,7 @@ fn configuration_names_certificate_files_relative_to_itself() {
     let other = config::open(authority.path("paceline.yaml")).unwrap().limiter;
     let is_connected = |limiter: &Limiter| {
         let status = limiter.state().backend_status().unwrap();
-        let measured = seam::measurements(&limiter);
+        let measured = seam::measurements(limiter);
         let bus =
             measured.iter().find(|measured| measured.name == "paceline_bus_connected").unwrap();
         status.connected && bus.value == Measured::Flag(true)

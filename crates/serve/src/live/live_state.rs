@@ -53,7 +53,7 @@ impl LiveState {
     pub(super) fn observe(&self, limiter: &Limiter, now: Timestamp) {
         let totals = limiter.state().totals();
         self.history.lock().record(now, totals);
-        if let Some(sample) = seam::sample_denied(&limiter) {
+        if let Some(sample) = seam::sample_denied(limiter) {
             let last = std::mem::replace(&mut *self.last.lock(), totals);
             let denied = totals.denied.saturating_sub(last.denied);
             self.events.record_denied(now, &sample, denied);
@@ -70,7 +70,7 @@ impl LiveState {
 
 fn subscribe(limiter: &Limiter, events: Arc<RecentEvents>, providers: Arc<ProviderTraffic>) {
     let clock = limiter.downgrade();
-    seam::on_change(&limiter, move |event| match event {
+    seam::on_change(limiter, move |event| match event {
         Event::Exchanged(exchange) => providers.record(exchange),
         event => events.record(event, clock.now()),
     });

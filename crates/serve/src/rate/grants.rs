@@ -99,7 +99,7 @@ impl Grants {
             return Err(ReturnError::AlreadyReturned);
         }
         self.returned.lock().record(self.secret.hash_one(key), id.number, until, now)?;
-        let returned = seam::return_ticket(&limiter, key, &cost(id.tokens), ticket);
+        let returned = seam::return_ticket(limiter, key, &cost(id.tokens), ticket);
         returned.then_some(()).ok_or(ReturnError::AlreadyReturned)
     }
 
