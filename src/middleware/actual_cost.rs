@@ -91,6 +91,7 @@ impl Drop for Shared {
 impl ResponseGuard {
     /// Sets the [`ActualCost`] from which the actual cost is taken when the response ends.
     pub fn charged_later(&mut self, charge: ActualCost) {
-        self.set_late_cost(charge.0.cost.clone());
+        let ActualCost(shared) = charge;
+        self.set_late_cost(shared.cost.clone());
     }
 }

@@ -57,8 +57,7 @@ fn open_charges_what_limits_have_left_and_counts_the_rest() {
     let uncharged: u64 = two.iter().map(|shared| shared.status().uncharged_requests).sum();
     // A minute's burst is charged, and what refilled between the two charges.
     assert!((3_000..=3_400).contains(&uncharged), "{uncharged}");
-    let metrics: Vec<_> =
-        limiters.iter().flat_map(seam::measurements).collect();
+    let metrics: Vec<_> = limiters.iter().flat_map(seam::measurements).collect();
     let expected = |shared: &Arc<Shared>| {
         let total = Measured::Total(shared.status().uncharged_requests);
         Measurement::new("paceline_cluster_uncharged_total", total).with_label("requests")

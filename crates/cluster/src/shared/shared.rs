@@ -51,7 +51,7 @@ use crate::{OnFailure, SharingMode, dial};
 /// - While the store is unavailable, [`OnFailure`](crate::OnFailure) decides, and
 ///   [`status`](Self::status) counts these decisions. Everything admitted meanwhile is charged
 ///   before the store decides again, within 100 ms of its return. If keys are
-///   [spread](SharedBuilder::spread), those of a node that is still down are charged when it
+///   [spread](super::SharedBuilder::spread), those of a node that is still down are charged when it
 ///   returns; the same holds for a key that the store can't process, because it holds another kind
 ///   of value.
 /// - A repeated reservation call reserves once, and a reservation ends once. A charge without

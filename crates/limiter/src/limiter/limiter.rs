@@ -248,7 +248,7 @@ impl Limiter {
     }
 
     /// Closes the limiter: refuses new requests and rejects waiting ones immediately, and then waits until
-    /// the [`Backend`](super::Backend) and [attached](super::LimiterState::attach) stores have finished.
+    /// the [`Backend`](super::Backend) and attached stores have finished.
     /// Permits in flight still settle and release as usual.
     ///
     /// # Cancel safety

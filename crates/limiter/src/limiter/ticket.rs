@@ -16,7 +16,7 @@ pub struct Ticket {
 
 impl Permit {
     /// Detaches a permit: its usage stays charged, and can be returned only with the ticket
-    /// ([`return_ticket`](super::LimiterState::return_ticket)).
+    /// ([`return_ticket`](crate::seam::return_ticket)).
     ///
     /// ```
     /// use paceline_limiter::{Cost, Limiter, Quota};
