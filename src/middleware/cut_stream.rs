@@ -4,8 +4,7 @@ use super::classify::MostTokens;
 use crate::price::Price;
 use crate::provider::{Profile, Terms};
 use crate::quota::{Cost, Dimension, Usage};
-use paceline_limiter::seam;
-use paceline_limiter::seam::USD;
+use paceline_limiter::seam::{self, USD};
 
 /// What is known of a response that was cut off, or ended without a usage.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Files of a package never import each other, directly or through others.
 //!
 //! A path leads to the file that defines its first name that isn't a module, through imports of other files. What a
-//! file only hands on (`pub use`) is no import of its own.
+//! file only hands on (`pub use`) is no import of its own. Calls of methods aren't followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,6 +48,18 @@ fn circles_are_detected() {
         ("a/c.rs", "fn c() { super::B::new() } pub struct C;"),
     ];
     assert_eq!(found(&through_parent), ["src/a/b.rs -> src/a/c.rs", "src/a/c.rs -> src/a/b.rs"]);
+    let child = [
+        ("lib.rs", "mod a;"),
+        ("a/mod.rs", "mod b; pub struct A; fn a() { b::b() }"),
+        ("a/b.rs", "use super::A; pub(super) fn b() {}"),
+    ];
+    assert_eq!(found(&child), ["src/a/b.rs -> src/a/mod.rs", "src/a/mod.rs -> src/a/b.rs"]);
+    let used_too = [
+        child[0],
+        ("a/mod.rs", "mod b; pub use b::B; struct A(B);"),
+        ("a/b.rs", "struct B(super::A);"),
+    ];
+    assert_eq!(found(&used_too), ["src/a/b.rs -> src/a/mod.rs", "src/a/mod.rs -> src/a/b.rs"]);
     let handed_on = [
         root,
         ("a.rs", "pub(crate) use crate::b::B; struct A;"),
@@ -64,7 +76,10 @@ fn circles_are_detected() {
 
 /// Returns the imports among files that import each other, and among files between them.
 fn circle(sources: &[(String, String)]) -> Vec<String> {
-    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+    // A program's `main.rs` is a package of its own, which only calls the library's.
+    let is_test = |path: &str| {
+        path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("src/main.rs")
+    };
     let sources = sources.iter().filter(|(path, _)| !is_test(path));
     let modules: BTreeSet<Names> = sources.clone().map(|(path, _)| module(path)).collect();
     let read = |(path, text): &(String, String)| (module(path), read(path, text, &modules));
@@ -95,7 +110,7 @@ fn circle(sources: &[(String, String)]) -> Vec<String> {
 fn module(path: &str) -> Names {
     let (_, path) = path.rsplit_once("src/").expect("a source file");
     let names = path.trim_end_matches(".rs").split('/').map(str::to_owned);
-    names.filter(|name| !["mod", "lib", "main"].contains(&name.as_str())).collect()
+    names.filter(|name| !["mod", "lib"].contains(&name.as_str())).collect()
 }
 
 fn read(path: &str, text: &str, modules: &BTreeSet<Names>) -> File {
@@ -103,8 +118,8 @@ fn read(path: &str, text: &str, modules: &BTreeSet<Names>) -> File {
     let mut file = File { path: path.to_owned(), ..File::default() };
     let code = code(text);
     let code = code.split("mod tests {").next().unwrap_or_default();
-    let mut rest = String::new();
-    let mut after = code;
+    let (mut rest, mut after) = (String::new(), code);
+    let mut handed_on = Vec::new();
     while let Some(at) = word(after, "use") {
         let (before, import) = after.split_at(at);
         let (import, next) = import.split_once(';').unwrap_or((import, ""));
@@ -112,25 +127,50 @@ fn read(path: &str, text: &str, modules: &BTreeSet<Names>) -> File {
         let is_handed_on = before.trim_end().ends_with("pub") || before.trim_end().ends_with(')');
         for (name, names) in imported(&import["use".len()..]) {
             let Some(names) = from_root(&names, &module, modules) else { continue };
-            file.named.insert(name, names.clone());
-            if !is_handed_on {
-                file.used.push(names);
+            file.named.insert(name.clone(), names.clone());
+            match is_handed_on {
+                true => handed_on.push((name, names)),
+                false => file.used.push(names),
             }
         }
         after = next;
     }
     rest.push_str(after);
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let words: Vec<&str> =
-        rest.split(|c| !is_name(c) && c != '\'').filter(|word| !word.is_empty()).collect();
+    let outer = outer(&rest);
+    let words: Vec<&str> = words(&outer).collect();
     let defined = words.windows(2).filter(|pair| ITEMS.contains(&pair[0]));
     file.defined = defined.map(|pair| pair[1].to_owned()).collect();
-    let paths =
-        rest.split(|c| !is_name(c) && c != ':' && c != '\'').filter(|path| path.contains("::"));
+    let words: Vec<&str> = self::words(&rest).collect();
+    let named = words.windows(2).filter(|pair| pair[0] != "mod");
+    let words: BTreeSet<&str> = named.map(|pair| pair[1]).collect();
+    // A word in lower case may be a variable.
+    let is_type = |name: &str| name.starts_with(char::is_uppercase);
+    handed_on.retain(|(name, _)| is_type(name) && words.contains(name.as_str()));
+    file.used.extend(handed_on.into_iter().map(|(_, names)| names));
+    let is_in_path = |c: char| is_in_word(c) || c == ':';
+    let paths = rest.split(|c| !is_in_path(c)).filter(|path| path.contains("::"));
     let paths = paths.map(|path| path.split("::").map(str::to_owned).collect::<Names>());
-    let is_inside = |path: &Names| ["crate", "super", "self"].contains(&path[0].as_str());
-    file.used.extend(paths.filter(is_inside).filter_map(|path| from_root(&path, &module, modules)));
+    file.used.extend(paths.filter_map(|path| from_root(&path, &module, modules)));
     file
+}
+
+/// Returns the words of a text, lifetimes with their quote.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c| !is_in_word(c)).filter(|word| !word.is_empty())
+}
+
+fn is_in_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '\''
+}
+
+/// Returns the text outside of braces.
+fn outer(text: &str) -> String {
+    let mut depth = 0;
+    let is_outer = |c: &char| {
+        depth += i32::from(*c == '{') - i32::from(*c == '}');
+        depth == 0
+    };
+    text.chars().filter(is_outer).collect()
 }
 
 /// The keywords before the name of an item.
@@ -153,7 +193,12 @@ fn imported(tree: &str) -> Vec<(String, Names)> {
     let tree: String = tree.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((before, group)) = tree.split_once('{') else {
         let (path, name) = tree.split_once(" as ").unwrap_or((&tree, ""));
-        let names: Names = path.trim().split("::").map(|name| name.trim().to_owned()).collect();
+        let names = path.trim().split("::").map(|name| name.trim().to_owned());
+        let names: Names = names
+            .enumerate()
+            .filter(|(at, name)| *at == 0 || name != "self")
+            .map(|(_, name)| name)
+            .collect();
         let last = names.last().filter(|_| name.is_empty()).map_or(name.trim(), String::as_str);
         return vec![(last.to_owned(), names)];
     };

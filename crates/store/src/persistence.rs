@@ -9,8 +9,7 @@ use paceline_limiter::limiter::{
     Attached, BuildError, Clock, Closing, KeyChanges, Limiter, Measurement, QuotaOrigin,
     SystemClock, WeakLimiter,
 };
-use paceline_limiter::seam;
-use paceline_limiter::seam::LatencyRecorder;
+use paceline_limiter::seam::{self, LatencyRecorder};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 

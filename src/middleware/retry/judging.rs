@@ -17,8 +17,7 @@ use crate::middleware::read_ahead::{End, ReadAhead};
 use crate::middleware::response_head::is_plain;
 use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile, Refusal, RefusalKind};
-use paceline_limiter::seam;
-use paceline_limiter::seam::LONGEST_OF_RATE;
+use paceline_limiter::seam::{self, LONGEST_OF_RATE};
 
 /// A future that reads an HTTP response ahead until the retry verdict is known. It needs a tokio runtime with
 /// timers, since it waits for the body for a limited time.

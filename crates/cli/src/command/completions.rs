@@ -1,8 +1,8 @@
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
+use super::exit::Exit;
 use super::stdout::Stdout;
-use super::{Cli, Exit};
 
 /// The arguments of `paceline completions`.
 #[derive(Debug, Args)]
@@ -18,9 +18,9 @@ impl CompletionsArgs {
     ///
     /// # Errors
     /// Returns an error of standard output.
-    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
+    pub(super) fn run(&self, mut command: Command, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "paceline", &mut script);
+        clap_complete::generate(self.shell, &mut command, "paceline", &mut script);
         out.write(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Success)
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use super::batch_run::batch;
 use super::bench::bench;
@@ -34,7 +34,7 @@ pub fn run(cli: Cli) -> Exit {
             Command::Reset(args) => args.run(out).await,
             Command::Migrate(args) => args.run(out),
             Command::Config(args) => args.run(out),
-            Command::Completions(args) => args.run(out),
+            Command::Completions(args) => args.run(Cli::command(), out),
             Command::Serve(args) => serve(&args, out).await,
             Command::Simulate(args) => simulate(&args).await,
             Command::Bench(args) => bench(&args, out).await,

@@ -114,17 +114,6 @@ impl Coordinator {
         decision
     }
 
-    /// Cancels a pending call, and undoes it in the store. Returns `false` if the call is not
-    /// pending any more. Must be called on the worker's runtime.
-    pub(super) fn cancel(self: &Arc<Self>, reservation: &Arc<Reservation>, id: Id) -> bool {
-        let was_pending = self.reservations.lock().finish_call(reservation, id, None);
-        if was_pending {
-            let groups = self.groups(reservation, &reservation.cost);
-            tokio::spawn(self.deliver(Operation::Release { unsure: true }, id, groups));
-        }
-        was_pending
-    }
-
     /// Decides without the store, by the [`OnFailure`] policy.
     pub(super) fn decide_locally(
         &self,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use paceline_limiter::limiter::Clock;
+use paceline_limiter::limiter::{Clock, Reservation};
 use paceline_limiter::quota::Dimension;
 
 use super::coordinator::{Coordinator, MAX_BACKGROUND_CALLS};
@@ -17,6 +17,17 @@ use super::settings::micros;
 use crate::OnFailure;
 
 impl Coordinator {
+    /// Cancels a pending call, and undoes it in the store. Returns `false` if the call is not
+    /// pending any more. Must be called on the worker's runtime.
+    pub(super) fn cancel(self: &Arc<Self>, reservation: &Arc<Reservation>, id: Id) -> bool {
+        let was_pending = self.reservations.lock().finish_call(reservation, id, None);
+        if was_pending {
+            let groups = self.groups(reservation, &reservation.cost);
+            tokio::spawn(self.deliver(Operation::Release { unsure: true }, id, groups));
+        }
+        was_pending
+    }
+
     /// Charges the amounts that were admitted while the store was unavailable.
     ///
     /// Keys that the store can't process are charged in the background, so that they don't block

@@ -19,11 +19,11 @@ impl Permit {
     /// ([`return_ticket`](crate::seam::return_ticket)).
     ///
     /// ```
-    /// use paceline_limiter::{Cost, Limiter, Quota};
+    /// use paceline_limiter::{Cost, Limiter, Quota, seam};
     /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
     /// let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_err());
-    /// assert!(limiter.state().return_ticket("k", &Cost::new(), ticket));
+    /// assert!(seam::return_ticket(&limiter, "k", &Cost::new(), ticket));
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
     /// # Ok::<(), paceline_limiter::limiter::BuildError>(())
     /// ```

@@ -30,14 +30,14 @@ impl Collected {
     }
 
     fn collect(&self, limiter: &Limiter) {
-        let changes = seam::collect_changes(&limiter);
+        let changes = seam::collect_changes(limiter);
         self.0.lock().unwrap().extend(changes);
     }
 
     /// Collects for the last time. Returns all changes.
     fn all(&self, limiter: &Limiter) -> Vec<KeyChanges> {
         self.collect(limiter);
-        assert_eq!(seam::collect_changes(&limiter), [], "collected twice");
+        assert_eq!(seam::collect_changes(limiter), [], "collected twice");
         self.0.lock().unwrap().clone()
     }
 }
@@ -106,7 +106,7 @@ fn changes_collected_while_changes_are_applied_are_local() {
         let collected = Collected::default();
         let apply = |amount: i64| {
             thread_of(&limiter, move |limiter| {
-                seam::apply_changes(&limiter, &taken_by_others(limiter, amount));
+                seam::apply_changes(limiter, &taken_by_others(limiter, amount));
             })
         };
         run_threads([
@@ -168,7 +168,7 @@ fn changes_collected_while_key_is_retired_add_up() {
 fn changes_of_key_used_while_tracking_starts_are_whole() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
-        let track = thread_of(&limiter, |limiter| seam::track(&limiter));
+        let track = thread_of(&limiter, |limiter| seam::track(limiter));
         run_threads([settle(&limiter, "k", 3), track]);
         settle(&limiter, "k", 4)();
         let changes = seam::collect_changes(&limiter);
@@ -187,7 +187,7 @@ fn keys_made_while_tracking_starts_are_tracked() {
                 drop(limiter.try_acquire(key, &Cost::new().tokens(0)).unwrap());
             })
         };
-        let track = thread_of(&limiter, |limiter| seam::track(&limiter));
+        let track = thread_of(&limiter, |limiter| seam::track(limiter));
         run_threads([make("a"), make("b"), track]);
         ["a", "b"].iter().for_each(|key| settle(&limiter, key, 4)());
         assert_eq!(sum(&seam::collect_changes(&limiter), &Dimension::Tokens), 8);
@@ -203,8 +203,8 @@ fn waiters_of_amounts_held_by_others_are_woken_when_freed() {
             drop(block_on(limiter.acquire("k", &tokens(1))).unwrap());
         };
         let apply = thread_of(&limiter, |limiter| {
-            seam::apply_changes(&limiter, &held_by_others(1));
-            seam::collect_changes(&limiter);
+            seam::apply_changes(limiter, &held_by_others(1));
+            seam::collect_changes(limiter);
         });
         run_threads([thread_of(&limiter, wait), thread_of(&limiter, wait), apply]);
         seam::apply_changes(&limiter, &held_by_others(0));

@@ -7,7 +7,6 @@ use axum::http::{HeaderValue, Request, Response, StatusCode};
 use futures_util::FutureExt;
 use futures_util::future::Either;
 
-use super::ResponseFuture;
 use super::grants::{self, GrantLimitReached};
 use super::limit_table::Limits;
 use super::path_segment::EMPTY_KEY;
@@ -15,6 +14,7 @@ use super::rate_error::RateError;
 use super::rate_key::RateKey;
 use super::rate_query::RateQuery;
 use super::response_format::ResponseFormat;
+use super::response_future::ResponseFuture;
 use crate::app::App;
 use crate::priority;
 use paceline::Timestamp;

@@ -21,12 +21,11 @@ mod rate_key;
 mod rate_query;
 mod rate_service;
 mod response_format;
+mod response_future;
 mod return_grant;
 mod returned_grants;
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
@@ -45,12 +44,7 @@ use super::problem::Problem;
 use super::route::{self, Route};
 use paceline::Timestamp;
 pub(super) use rate_service::RateService;
-
-/// The response to a request for a grant: ready, unless the request waits.
-pub(super) type ResponseFuture =
-    Either<Ready<HandlerResult>, Pin<Box<dyn Future<Output = HandlerResult> + Send>>>;
-
-type HandlerResult = Result<Response<Body>, Infallible>;
+pub(super) use response_future::ResponseFuture;
 
 /// Returns true for a request for a grant. Such requests are the most frequent ones and bypass the
 /// router, which would take most of their time.

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::Schemas;
+use super::schemas::Schemas;
 use crate::api::idempotency::MAX_KEY_LENGTH;
 
 /// Returns the components that operations refer to.

@@ -1,8 +1,8 @@
 use serde_json::Value;
 
-use super::Schemas;
 use super::operation::{OUT_OF_CAPACITY, Operation};
 use super::parameter::name;
+use super::schemas::Schemas;
 use crate::api::decide::{DecideRequest, DecisionResponse};
 use crate::api::stats::{KeyStatsResponse, StatsResponse};
 

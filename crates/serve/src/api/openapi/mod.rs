@@ -8,14 +8,14 @@ mod parameter;
 mod quotas;
 mod rate;
 mod reservations;
+mod schemas;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use self::schemas::Schemas;
 use crate::answer::StaticBody;
 use crate::app::App;
 use crate::route::Route;
@@ -23,13 +23,6 @@ use crate::route::Route;
 /// The serialized document.
 #[derive(Debug, Clone)]
 pub(super) struct Document(StaticBody);
-
-/// The source of the schemas of operations.
-struct Schemas {
-    generator: SchemaGenerator,
-    /// The maximum length of a key, in bytes.
-    max_key_length: usize,
-}
 
 /// Returns the document of a server.
 pub(super) fn document(app: &App) -> Document {
@@ -42,22 +35,6 @@ impl Document {
     pub(super) fn response(&self, request: &HeaderMap) -> Response {
         let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         (headers, self.0.response(request)).into_response()
-    }
-}
-
-impl Schemas {
-    /// Creates schemas of JSON Schema 2020-12 that refer to each other as components of OpenAPI 3.1.
-    fn new(max_key_length: usize) -> Self {
-        let settings = SchemaSettings::draft2020_12().with(|settings| {
-            settings.meta_schema = None;
-            settings.definitions_path = "/components/schemas".into();
-        });
-        Self { generator: settings.into_generator(), max_key_length }
-    }
-
-    /// Returns a reference to the schema of a type.
-    fn of<T: JsonSchema>(&mut self) -> Value {
-        self.generator.subschema_for::<T>().to_value()
     }
 }
 

@@ -1,9 +1,9 @@
 use paceline_config::section::quota_schema;
 use serde_json::Value;
 
-use super::Schemas;
 use super::operation::{OUT_OF_CAPACITY, Operation};
 use super::parameter::name;
+use super::schemas::Schemas;
 use crate::api::quotas::{QuotaResponse, QuotasResponse};
 use crate::api::reset::ResetRequest;
 

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
-use super::Schemas;
 use super::operation::Operation;
 use super::parameter::{name, query};
+use super::schemas::Schemas;
 
 pub(super) fn acquire(id: &str, schemas: &Schemas) -> Value {
     let grant = json!({

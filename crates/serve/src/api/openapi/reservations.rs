@@ -1,8 +1,8 @@
 use serde_json::Value;
 
-use super::Schemas;
 use super::operation::Operation;
 use super::parameter::reservation_id;
+use super::schemas::Schemas;
 use crate::api::reservation::{
     EndedResponse, OpenResponse, RenewRequest, ReservationResponse, SettleRequest,
 };
