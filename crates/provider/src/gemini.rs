@@ -5,7 +5,7 @@ use paceline_limiter::quota::Algorithm;
 use crate::Profile;
 use crate::api::Api;
 use crate::charge::Charge;
-use crate::count_tokens::CountTokensFormat;
+use crate::count_tokens::format::CountTokensFormat;
 use crate::error::ErrorRules;
 use crate::prompt_weights::PromptWeights;
 use crate::rules::Rules;

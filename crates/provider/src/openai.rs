@@ -6,7 +6,7 @@ use crate::Profile;
 use crate::admission::AdmissionCharge;
 use crate::api::Api;
 use crate::charge::Charge;
-use crate::count_tokens::CountTokensFormat;
+use crate::count_tokens::format::CountTokensFormat;
 use crate::cut_streams::CutStreams;
 use crate::error::ErrorRules;
 use crate::limits::LimitHeaders;

@@ -2,7 +2,7 @@ use paceline_limiter::quota::Algorithm;
 
 use crate::api::Api;
 use crate::charge::Charge;
-use crate::count_tokens::CountTokensFormat;
+use crate::count_tokens::format::CountTokensFormat;
 use crate::cut_streams::CutStreams;
 use crate::default_quota::DefaultQuota;
 use crate::error::ErrorRules;

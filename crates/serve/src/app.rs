@@ -6,12 +6,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::access_log::AccessLog;
-use super::api::Reservations;
+use super::api::reservations::Reservations;
 use super::budget::Budget;
 use super::config::Serve;
-use super::live::RequestCounts;
+use super::live::request_counts::RequestCounts;
 use super::problem::Problem;
-use super::rate::RateService;
+use super::rate::rate_service::RateService;
 use super::request_id::RequestIds;
 use super::tokens::Tokens;
 use paceline::limiter::Limiter;

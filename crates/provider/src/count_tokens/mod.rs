@@ -26,7 +26,7 @@
 mod answer;
 mod chat;
 mod error;
-mod format;
+pub(crate) mod format;
 
 use bytes::Bytes;
 use http::{Request, header};

@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::alias::Alias;
 use crate::api::Api;
-use crate::count_tokens::CountTokensFormat;
+use crate::count_tokens::format::CountTokensFormat;
 use crate::custom_rules::CustomRules;
 use crate::default_quota::{DefaultQuota, Defaults};
 use crate::invalid_profile::InvalidProfile;

@@ -45,7 +45,7 @@ mod refusal;
 mod reservation;
 mod reservation_body;
 mod reservation_id;
-mod reservations;
+pub(super) mod reservations;
 mod reserve;
 mod reset;
 mod response_cache;
@@ -74,8 +74,6 @@ use super::auth;
 use super::problem::Problem;
 use super::proxy;
 use super::route::{self, Route};
-
-pub(super) use self::reservations::Reservations;
 
 /// Returns the routes of the JSON API.
 pub(super) fn routes(app: &Arc<App>) -> Router {

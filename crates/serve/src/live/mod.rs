@@ -20,7 +20,7 @@ mod page;
 mod provider_traffic;
 mod publisher;
 mod recent_events;
-mod request_counts;
+pub(super) mod request_counts;
 mod snapshot;
 
 use std::sync::Arc;
@@ -36,8 +36,6 @@ use super::app::App;
 use super::auth;
 use super::rate;
 use super::route::Route;
-
-pub(super) use request_counts::RequestCounts;
 
 /// Returns the routes. Must be called within a Tokio runtime, because it spawns the publisher.
 pub(super) fn routes(app: &Arc<App>) -> Router {

@@ -19,7 +19,7 @@ mod path_segment;
 mod rate_error;
 mod rate_key;
 mod rate_query;
-mod rate_service;
+pub(super) mod rate_service;
 mod response_format;
 mod response_future;
 mod return_grant;
@@ -43,7 +43,6 @@ use super::auth::{self, Auth};
 use super::problem::Problem;
 use super::route::{self, Route};
 use paceline::Timestamp;
-pub(super) use rate_service::RateService;
 pub(super) use response_future::ResponseFuture;
 
 /// Returns true for a request for a grant. Such requests are the most frequent ones and bypass the
