@@ -71,11 +71,7 @@ impl Quotas<'_> {
         check_quota(name, quota, self.0.core.is_local())
     }
 
-    /// Sets a quota as [`set`](Self::set) does, but marks it as configured: a store doesn't restore it
-    /// once the configuration no longer names it.
-    ///
-    /// # Errors
-    /// Those of [`set`](Self::set).
+    /// Does what [`seam::configure`](crate::seam::configure) says.
     pub(crate) fn configure(&self, name: &str, quota: &Quota) -> Result<(), BuildError> {
         self.put(name, quota, QuotaOrigin::Configured)
     }
@@ -197,12 +193,7 @@ impl Quotas<'_> {
         self.0.core.quotas.read().changes
     }
 
-    /// Restores quotas of an earlier run that were set or learned while it ran, with their origin.
-    ///
-    /// A quota that already exists under the same name stays, so configured quotas take precedence
-    /// over stored ones. Stored quotas with the origin
-    /// [`Configured`](super::QuotaOrigin::Configured) are skipped, since the current configuration
-    /// replaces them.
+    /// Does what [`seam::restore_quotas`](crate::seam::restore_quotas) says.
     pub(crate) fn restore(&self, stored: &[NamedQuota]) {
         for stored in stored.iter().filter(|stored| stored.origin != QuotaOrigin::Configured) {
             let version = self.0.core.next_version();

@@ -156,12 +156,7 @@ impl LimiterState<'_> {
         self.shared.attached().iter().any(|attached| attached.is_store_lost())
     }
 
-    /// Records changes from now on, until they are collected: for each bucket the usage with its
-    /// times, and the amount held.
-    ///
-    /// Only changes by this limiter are recorded. Usage of others that response headers show
-    /// ([`Permit::observe`](super::Permit::observe)) and [absorbed](Self::absorb) state are left out.
-    /// Buckets that a [`Backend`](super::Backend) keeps don't change here.
+    /// Does what [`seam::track`](crate::seam::track) says.
     pub(crate) fn track(&self) {
         if !self.shared.core.dirty.track() {
             self.shared.for_each(|key| {
@@ -171,24 +166,12 @@ impl LimiterState<'_> {
         }
     }
 
-    /// Returns the changes since the last call, sorted by key. Returns none unless the limiter
-    /// [`track`](Self::track)s changes.
-    ///
-    /// Usage that isn't collected is kept for any length of time; entries of about the same age are
-    /// merged.
+    /// Does what [`seam::collect_changes`](crate::seam::collect_changes) says.
     pub(crate) fn collect_changes(&self) -> Vec<KeyChanges> {
         self.shared.core.dirty.collect()
     }
 
-    /// Applies changes by other limiters of the same store: their usage counts here too, and the
-    /// amount they hold counts as held until the next call that states it. These changes are not
-    /// collected here.
-    ///
-    /// Their usage is first offset against usage of others that response headers have shown since the
-    /// last two collections, since both cover the same requests. A cool-down that ends later than the
-    /// key's own replaces it, and one that isn't in the future ends it. A reset clears usage and
-    /// cool-down, except changes recorded here since then and not yet collected; the usage that comes
-    /// with a reset is all usage since.
+    /// Does what [`seam::apply_changes`](crate::seam::apply_changes) says.
     pub(crate) fn apply_changes(&self, others: &[KeyChanges]) {
         self.track();
         let core = &self.shared.core;
@@ -207,8 +190,7 @@ impl LimiterState<'_> {
         }
     }
 
-    /// Returns the first denial since the last call. Only the first denial between two calls is
-    /// recorded; the first call starts the recording.
+    /// Does what [`seam::sample_denied`](crate::seam::sample_denied) says.
     pub(crate) fn sample_denied(&self) -> Option<DeniedSample> {
         self.shared.core.denied.take()
     }
@@ -218,11 +200,7 @@ impl LimiterState<'_> {
         self.shared.attach(attached);
     }
 
-    /// Returns the quota that a permit of this key and cost took and that was detached as this ticket.
-    /// Returns `false` if the key has been idle since and was dropped. A window that the permit
-    /// started continues.
-    ///
-    /// Use a ticket once: a second time would return the quota of another request.
+    /// Does what [`seam::return_ticket`](crate::seam::return_ticket) says.
     pub(crate) fn return_ticket(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
         let Some(entry) = self.shared.table.find(key).filter(|entry| entry.id == ticket.entry)
         else {
