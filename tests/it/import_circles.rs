@@ -179,12 +179,11 @@ const ITEMS: [&str; 9] =
 
 /// Returns the place of a word.
 fn word(text: &str, word: &str) -> Option<usize> {
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut places = text.match_indices(word).map(|(at, _)| at);
     places.find(|at| {
         let before = text[..*at].chars().next_back();
         let after = text[at + word.len()..].chars().next();
-        !before.is_some_and(is_name) && after.is_some_and(char::is_whitespace)
+        !before.is_some_and(is_in_word) && after.is_some_and(char::is_whitespace)
     })
 }
 

@@ -19,7 +19,7 @@ const TPM: u64 = 450_000;
 /// The traces and their numbers of requests; the short form of a test replays the first [`SHORT`] of the first.
 const TRACES: [(&str, usize); 2] = [("code", 8_819), ("conversation", 19_366)];
 
-/// The requests of the short form, in which queues of hundreds wait too.
+/// The requests of the short form.
 const SHORT: usize = 3_000;
 
 /// One second in nanoseconds.
